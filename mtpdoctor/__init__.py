@@ -1,0 +1,3 @@
+"""mtpdoctor: root cause and proven fix for SGLang servers that do not start."""
+
+__version__ = "0.1.0"

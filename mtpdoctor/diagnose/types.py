@@ -1,0 +1,73 @@
+"""What a diagnosis is. Field names follow the published JSON (docs/json.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mtpdoctor.launch.types import Edit
+from mtpdoctor.log.types import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One remedy, applied. ``verified`` tells how far the proof went: none < parsed < rules < sglang."""
+
+    title: str
+    safety: str
+    why: str
+    risk: str | None
+    edits: tuple[Edit, ...]
+    run: tuple[str, ...]  # what a person would type, outside the launch command
+    command: str | None
+    verified: str
+    notes: tuple[str, ...] = ()  # renames translated, conditions unknown ("if ...")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One cause. ``ranks`` names every rank that said the same, the first first."""
+
+    rule: str | None
+    title: str
+    confidence: float
+    cause: str
+    misleading: str | None
+    root: Line
+    ranks: tuple[str, ...]
+    evidence: tuple[Line, ...]
+    consequences: tuple[Line, ...]
+    references: tuple[str, ...]
+    fixes: tuple[Fix, ...]
+    chain: tuple[Line, ...] = ()  # exception lines of the chain, innermost first
+    next_steps: tuple[str, ...] = ()  # what to look at when no rule knows it
+    marks: tuple[str, ...] = ()  # decisive words of the root line
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Works, but not as wanted."""
+
+    rule: str
+    title: str
+    line: Line
+    cause: str
+    fixes: tuple[Fix, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The answer for one launch."""
+
+    outcome: str  # failed | ready | unfinished | empty
+    stage: str
+    sglang_version: str | None
+    version_source: str | None
+    command: str | None
+    diagnoses: tuple[Diagnosis, ...]
+    findings: tuple[Finding, ...]
+    attempts: int
+    files: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    facts: Mapping[str, Any] | None = None

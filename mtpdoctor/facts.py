@@ -1,0 +1,98 @@
+"""Facts with their source, and three-valued truth over them.
+
+A fact that is not known is absent from the mapping (``UNKNOWN`` when looked up), never a default.
+A fact whose value is ``None`` is *known to be absent* (the flag was not given, the variable not set).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class _Unknown(Enum):
+    UNKNOWN = "unknown"
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+UNKNOWN = _Unknown.UNKNOWN
+
+
+class Source(str, Enum):
+    """Where a fact came from; members are ordered by how much they are trusted, best first."""
+
+    USER = "user"  # --gpu, --sglang, --model, --command of the doctor's own command line
+    COMMAND = "command"  # the launch command as typed
+    LOG = "log"  # a line of the log (server_args, version, observations)
+    PROBE = "probe"  # this host
+    MODEL = "model"  # config.json and weight files
+    RELEASE = "release"  # known of the release (defaults)
+    DERIVED = "derived"  # computed from other facts
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact. ``where`` is a file:line, a flag, or another human-readable place."""
+
+    name: str
+    value: Any
+    source: Source
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two sources disagree on one fact; ``kept`` is the one the case goes by."""
+
+    kept: Fact
+    dropped: Fact
+
+
+class Facts(Mapping[str, Any]):
+    """An immutable mapping of dotted fact names to values; ``fact(name)`` gives the source too."""
+
+    __slots__ = ("_facts", "contradictions")
+
+    def __init__(self, facts: Mapping[str, Fact], contradictions: tuple[Contradiction, ...] = ()) -> None:
+        self._facts = dict(facts)
+        self.contradictions = contradictions
+
+    def __getitem__(self, name: str) -> Any:
+        return self._facts[name].value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def look(self, name: str) -> Any:
+        """The value, or UNKNOWN."""
+        fact = self._facts.get(name)
+        return UNKNOWN if fact is None else fact.value
+
+    def fact(self, name: str) -> Fact | None:
+        return self._facts.get(name)
+
+    def merged(self, *others: Facts) -> Facts:
+        """Facts of all; on a clash the earlier argument wins and the clash is recorded."""
+        out = dict(self._facts)
+        clashes = list(self.contradictions)
+        for other in others:
+            clashes.extend(other.contradictions)
+            for name, fact in other._facts.items():
+                kept = out.setdefault(name, fact)
+                if kept is not fact and kept.value != fact.value:
+                    clashes.append(Contradiction(kept, fact))
+        return Facts(out, tuple(clashes))
+
+
+def make_facts(values: Mapping[str, Any], source: Source, where: str = "") -> Facts:
+    return Facts({name: Fact(name, value, source, where) for name, value in values.items()})

@@ -1,0 +1,117 @@
+"""The typed structures of knowledge. The YAML form is described in docs/knowledge-format.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from mtpdoctor.log.types import Line, Stage, Traceback
+from mtpdoctor.release import ReleaseRange
+
+
+class Role(str, Enum):
+    CAUSE = "cause"
+    CONSEQUENCE = "consequence"
+    NOISE = "noise"
+    DEGRADES = "degrades"
+
+
+class Safety(str, Enum):
+    SAFE = "safe"
+    RISKY = "risky"
+    MANUAL = "manual"
+
+
+class Span(str, Enum):
+    """What a pattern is held against."""
+
+    LINE = "line"  # one logical line (its ``text``)
+    TRACEBACK = "traceback"  # the whole text of one traceback, frames and message, joined by \n
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A regex and the literal that must be found before it is tried."""
+
+    regex: str
+    literal: str
+    span: Span = Span.LINE
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A node of a condition tree; evaluated three-valued by kb.conditions.
+
+    ``op`` is "all", "any", "not" (with ``children``) or a comparison with ``fact`` and ``operand``.
+    """
+
+    op: str
+    fact: str = ""
+    operand: Any = None
+    children: tuple[Condition, ...] = ()
+
+
+ALWAYS = Condition("all")
+
+
+@dataclass(frozen=True, slots=True)
+class EditTemplate:
+    """An edit whose name and value may hold ``{placeholders}``; resolved over the case."""
+
+    op: str
+    name: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    title: str
+    safety: Safety
+    why: str
+    edits: tuple[EditTemplate, ...] = ()
+    run: tuple[str, ...] = ()  # what a person would type; never executed by the doctor
+    risk: str | None = None
+    when: Condition = ALWAYS
+    releases: ReleaseRange = field(default_factory=lambda: ReleaseRange.parse("*"))
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    id: str
+    title: str
+    role: Role
+    stage: Stage
+    source: str  # whose message it is: "sglang", "torch", "transformers", ...
+    evidence: str  # "confirmed" | "stated" | "symptom"
+    confidence: float
+    releases: ReleaseRange
+    match: tuple[Pattern, ...]  # any of
+    requires: tuple[Pattern, ...]  # all of, anywhere in the attempt
+    unless: tuple[Pattern, ...]  # none of, anywhere in the attempt
+    when: Condition
+    predicts: Condition | None
+    severity: str  # of a prediction: "fatal" | "degrades" | "info"
+    generic: bool  # names a symptom; any specific cause beats it
+    explains: tuple[str, ...]  # ids of rules whose match this one makes a consequence
+    root: str  # "match" | "exception" | "last-exception"
+    cause: str
+    misleading: str | None
+    remedies: tuple[Remedy, ...]
+    refs: tuple[str, ...]
+    families: tuple[str, ...]
+    examples: Mapping[str, Any]  # as written; only lint and tests read it
+    origin: str  # file:line of the rule
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A rule that matched a log at one place."""
+
+    rule: Rule
+    line: Line  # the root line
+    captures: Mapping[str, str]
+    certain: bool  # False when a condition was unknown: say "if"
+    traceback: Traceback | None = None
+    evidence: tuple[Line, ...] = ()  # further lines (requires)

@@ -1,0 +1,1 @@
+"""Reading logs: transports, lines, ranks, attempts, stages, events."""
