@@ -75,6 +75,7 @@ class Remedy:
     risk: str | None = None
     when: Condition = ALWAYS
     releases: ReleaseRange = field(default_factory=lambda: ReleaseRange.parse("*"))
+    generate: str | None = None  # name of a generator (diagnose.generate) that computes the remedies from data
 
 
 @dataclass(frozen=True, slots=True)
