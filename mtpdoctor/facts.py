@@ -56,13 +56,23 @@ class Contradiction:
 
 
 class Facts(Mapping[str, Any]):
-    """An immutable mapping of dotted fact names to values; ``fact(name)`` gives the source too."""
+    """An immutable mapping of dotted fact names to values; ``fact(name)`` gives the source too.
 
-    __slots__ = ("_facts", "contradictions")
+    ``closed`` holds name prefixes of which everything is known: once the launch command has been
+    read, a ``flag.`` that is not there was not typed, so looking it up gives None, not UNKNOWN.
+    """
 
-    def __init__(self, facts: Mapping[str, Fact], contradictions: tuple[Contradiction, ...] = ()) -> None:
+    __slots__ = ("_facts", "closed", "contradictions")
+
+    def __init__(
+        self,
+        facts: Mapping[str, Fact],
+        contradictions: tuple[Contradiction, ...] = (),
+        closed: frozenset[str] = frozenset(),
+    ) -> None:
         self._facts = dict(facts)
         self.contradictions = contradictions
+        self.closed = closed
 
     def __getitem__(self, name: str) -> Any:
         return self._facts[name].value
@@ -74,9 +84,11 @@ class Facts(Mapping[str, Any]):
         return len(self._facts)
 
     def look(self, name: str) -> Any:
-        """The value, or UNKNOWN."""
+        """The value, None when known to be absent, or UNKNOWN."""
         fact = self._facts.get(name)
-        return UNKNOWN if fact is None else fact.value
+        if fact is not None:
+            return fact.value
+        return None if any(name.startswith(p) for p in self.closed) else UNKNOWN
 
     def fact(self, name: str) -> Fact | None:
         return self._facts.get(name)
@@ -85,14 +97,18 @@ class Facts(Mapping[str, Any]):
         """Facts of all; on a clash the earlier argument wins and the clash is recorded."""
         out = dict(self._facts)
         clashes = list(self.contradictions)
+        closed = self.closed
         for other in others:
             clashes.extend(other.contradictions)
+            closed = closed | other.closed
             for name, fact in other._facts.items():
                 kept = out.setdefault(name, fact)
                 if kept is not fact and kept.value != fact.value:
                     clashes.append(Contradiction(kept, fact))
-        return Facts(out, tuple(clashes))
+        return Facts(out, tuple(clashes), closed)
 
 
-def make_facts(values: Mapping[str, Any], source: Source, where: str = "") -> Facts:
-    return Facts({name: Fact(name, value, source, where) for name, value in values.items()})
+def make_facts(
+    values: Mapping[str, Any], source: Source, where: str = "", closed: frozenset[str] = frozenset()
+) -> Facts:
+    return Facts({name: Fact(name, value, source, where) for name, value in values.items()}, closed=closed)
