@@ -1,0 +1,45 @@
+"""A host as facts, under the names of docs/knowledge-format.md."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mtpdoctor.facts import Facts, Source, make_facts
+from mtpdoctor.host.types import HostFacts
+
+
+def host_facts(host: HostFacts, where: str = "") -> Facts:
+    """Facts ``host.*`` and ``env.*``; what is not known of the host is absent, never a default.
+
+    GPU facts are those of the first GPU. ``host.package.NAME`` has the distribution's name in its
+    normal form (lower case, ``-``). Source is ``user`` for a pretended host, else ``probe``.
+    """
+    values: dict[str, Any] = {
+        "host.platform": host.platform,
+        "host.driver": host.driver,
+        "host.cuda_driver": host.cuda_driver,
+        "host.ram_gib": host.ram_gib,
+        "host.shm_gib": host.shm_gib,
+        "host.container": host.container,
+    }
+    if host.gpus is not None:
+        values["host.gpu.count"] = len(host.gpus)
+    if host.gpus:
+        first = host.gpus[0]
+        values |= {
+            "host.gpu.name": first.name or None,
+            "host.gpu.sm": first.sm,
+            "host.gpu.memory_gib": first.memory_gib,
+            "host.gpu.free_gib": first.free_gib,
+        }
+    known = {name: value for name, value in values.items() if value is not None}
+    known |= {f"host.package.{normal_name(name)}": version for name, version in host.packages.items()}
+    known |= {f"env.{name}": value for name, value in host.env.items()}
+    source = Source.USER if host.pretended else Source.PROBE
+    return make_facts(known, source, where or ("pretended host" if host.pretended else "this host"))
+
+
+def normal_name(distribution: str) -> str:
+    """A distribution's name as indexes compare it: lower case, runs of ``-_.`` are one ``-`` (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
