@@ -29,6 +29,8 @@ class ModelFacts:
     linear_key_heads: int | None = None
     linear_value_heads: int | None = None
     is_hybrid: bool | None = None  # linear attention (GDN/Mamba) beside full attention
+    linear_kind: str | None = None  # of a hybrid model: "gdn", "kda", "mamba", "lightning", "conv"
+    sliding_window: int | None = None  # tokens, where some layers look no further back
     is_mla: bool | None = None
     is_moe: bool | None = None
     problems: tuple[str, ...] = ()  # malformed or missing fields, files
