@@ -1,0 +1,61 @@
+"""Making untrusted log text harmless: escape sequences dropped, control characters made visible.
+
+Escape sequences and NUL bytes are dropped *on bytes* (``strip_bytes``), the same way for one line as
+for a whole chunk, so that a literal split by a colour code is found where the clean text has it.
+Other control characters become U+FFFD, bidi controls and line separators ``<U+202E>``: neither can
+join what stood apart. Tabs stay.
+"""
+
+from __future__ import annotations
+
+import re
+
+# CSI; terminated strings (OSC, DCS, SOS, PM, APC); two-character escapes. The contents of an
+# unterminated string stay visible: it must not swallow the rest of a log line.
+_ESCAPES = (
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]?"
+    r"|[\]PX^_][^\x07\x1b\r\n]{0,4096}(?:\x07|\x1b\\)"
+    r"|[\]PX^_]"
+    r"|[ -/]*[0-~]?)"
+)
+_ESCAPE_BYTES = re.compile(_ESCAPES.encode())
+_ESCAPE_TEXT = re.compile(_ESCAPES)
+_STRANGE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def _shown(m: re.Match[str]) -> str:
+    c = m[0]
+    return f"<U+{ord(c):04X}>" if "\u0600" < c < "\ud800" else "\ufffd"
+
+
+def strip_bytes(data: bytes) -> bytes:
+    """``data`` without escape sequences and NUL bytes; ``\\n`` and ``\\r`` are never touched."""
+    if b"\0" in data:
+        data = data.replace(b"\0", b"")
+    if b"\x1b" in data:
+        data = _ESCAPE_BYTES.sub(b"", data)
+    return data
+
+
+def strip_text(text: str) -> str:
+    """The same for text that was escaped once more (JSON messages)."""
+    if "\0" in text:
+        text = text.replace("\0", "")
+    if "\x1b" in text:
+        text = _ESCAPE_TEXT.sub("", text)
+    return text
+
+
+def harmless(text: str) -> str:
+    """``text`` with every control character but the tab made visible. ``\\n`` and ``\\r`` must be gone
+    before."""
+    if text.isprintable():
+        return text
+    return _STRANGE.sub(_shown, text)
+
+
+def decode(data: bytes) -> str:
+    """Raw bytes of one line as text; ``\\r`` is left in."""
+    return strip_bytes(data).decode("utf-8", "replace")
