@@ -160,12 +160,7 @@ class _Reader:
                 value = part.get(name)
                 if value is None:
                     continue
-                if (
-                    isinstance(value, bool)
-                    or not isinstance(value, (int, float))
-                    or value < 0
-                    or value != int(value)
-                ):
+                if not _is_count(value):
                     if not isinstance(
                         value, (list, dict)
                     ):  # per-layer values are legal, and no single number

@@ -161,7 +161,7 @@ def test_what_is_malformed_is_a_problem_not_a_crash(tmp_path: Path, config: str,
 
 @pytest.mark.parametrize("value", ["Infinity", "NaN", "1e400", "-1", "1.5", "true"])
 def test_numbers_that_are_none(tmp_path: Path, value: str) -> None:
-    m = _read(tmp_path, '{"architectures": ["X"], "num_attention_heads": %s, "num_hidden_layers": 2}' % value)
+    m = _read(tmp_path, f'{{"architectures": ["X"], "num_attention_heads": {value}, "num_hidden_layers": 2}}')
     assert m.heads is None and m.layers == 2
     assert any("'num_attention_heads' must be a whole number" in p for p in m.problems)
 
