@@ -75,7 +75,9 @@ class Remedy:
     risk: str | None = None
     when: Condition = ALWAYS
     releases: ReleaseRange = field(default_factory=lambda: ReleaseRange.parse("*"))
-    generate: str | None = None  # name of a generator (diagnose.generate) that computes the remedies from data
+    generate: str | None = (
+        None  # name of a generator (diagnose.generate) that computes the remedies from data
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,3 +118,5 @@ class Match:
     certain: bool  # False when a condition was unknown: say "if"
     traceback: Traceback | None = None
     evidence: tuple[Line, ...] = ()  # further lines (requires)
+    confidence: float = 0.0  # the rule's, less where a condition is unknown or the release is another
+    notes: tuple[str, ...] = ()  # what the match rests on: "if the platform is cuda"

@@ -1,0 +1,99 @@
+"""The compiled knowledge on disk: JSON lines in the user's cache folder.
+
+The first line holds ids and literals of all rules and where each rule lies in the rest, so that a
+run reads rules only when they match. The key covers the package's version and name, size and times
+of every source file; a checksum covers the content. Whatever is wrong with the file, it is as if it
+was not there. Nothing here raises on I/O errors: a cache is never needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from mtpdoctor import __version__
+from mtpdoctor.kb.codec import rule_in, rule_out
+from mtpdoctor.kb.knowledge import Knowledge, RuleHead, head_of, literals_of
+from mtpdoctor.kb.types import Rule
+
+FORMAT = 1
+
+
+def source_key(files: Sequence[Path]) -> str:
+    """Changes whenever a source file, the package or the cache's own format does."""
+    digest = hashlib.sha256(f"{FORMAT}\0{__version__}\0".encode())
+    for path in files:
+        try:
+            stat = path.stat()
+        except OSError:
+            continue
+        digest.update(
+            f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\0{stat.st_ctime_ns}\0".encode(errors="replace")
+        )
+    return digest.hexdigest()
+
+
+def cache_file(folders: Sequence[Path]) -> Path | None:
+    """Where the compiled form of these folders is kept; None when there is no cache folder."""
+    try:
+        import platformdirs
+
+        base = Path(platformdirs.user_cache_dir("mtpdoctor", appauthor=False))
+    except Exception:  # no home, broken environment: work without a cache
+        return None
+    name = hashlib.sha256("\0".join(map(str, folders)).encode(errors="replace")).hexdigest()[:16]
+    return base / f"knowledge-{name}.jsonl"
+
+
+def read(path: Path, key: str) -> Knowledge | None:
+    """The knowledge of a cache file, None when it is missing, stale or damaged."""
+    try:
+        data = path.read_bytes()
+        end = data.index(b"\n") + 1
+        head = json.loads(data[:end])
+        if head["key"] != key or head["crc"] != zlib.crc32(data[end:]):
+            return None
+        literals: list[str] = head["literals"]
+        heads = [
+            RuleHead(i, role, predicts, tuple(literals[n] for n in ns))
+            for i, role, predicts, ns, _, _ in head["rules"]
+        ]
+        places = [(end + start, end + start + size) for *_, start, size in head["rules"]]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+
+    def make(index: int) -> Rule:
+        start, stop = places[index]
+        return rule_in(json.loads(data[start:stop]))
+
+    return Knowledge(heads, literals, make)
+
+
+def write(path: Path, key: str, rules: Sequence[Rule]) -> bool:
+    """Keep compiled rules; False when it cannot be written."""
+    literals = literals_of(rules)
+    number = {literal: i for i, literal in enumerate(literals)}
+    body, entries = bytearray(), []
+    for rule in rules:
+        head = head_of(rule)
+        record = json.dumps(rule_out(rule), ensure_ascii=False, separators=(",", ":")).encode()
+        entries.append(
+            [head.id, head.role, head.predicts, [number[p] for p in head.literals], len(body), len(record)]
+        )
+        body += record + b"\n"
+    first = {"key": key, "crc": zlib.crc32(bytes(body)), "literals": literals, "rules": entries}
+    partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(json.dumps(first, separators=(",", ":")).encode() + b"\n" + bytes(body))
+        os.replace(partial, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        return False
+    return True

@@ -1,0 +1,447 @@
+"""Conditions over the facts of a launch, with three-valued truth (Kleene).
+
+The vocabulary is closed (docs/knowledge-format.md, "Conditions"). A fact missing from the facts is
+unknown; a fact whose value is None is known to be absent. ``all``/``any``/``not`` follow Kleene:
+unknown only where the unknown part decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from mtpdoctor.facts import UNKNOWN, Facts
+from mtpdoctor.kb.fact_names import check_fact_name, fact_words, is_version_fact
+from mtpdoctor.kb.types import ALWAYS, Condition
+from mtpdoctor.kb.yaml_source import Node, nearest
+from mtpdoctor.release import Release, ReleaseRange, parse_release, release_or_none
+
+COMPARISONS = (
+    "eq",
+    "ne",
+    "gt",
+    "ge",
+    "lt",
+    "le",
+    "in",
+    "not_in",
+    "matches",
+    "contains",
+    "multiple_of",
+    "divides",
+)
+_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+}
+_RANGE_START = (">", "<", "=", "!", "*")
+
+
+class ConditionError(ValueError):
+    """A condition that is not in the vocabulary. ``line`` is where (0 when not from a file)."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def parse_condition(written: Any) -> Condition:
+    """A condition from YAML (a Node) or plain data. Raises ConditionError."""
+    node = Node.of(written)
+    if node.value is None:
+        return ALWAYS
+    return _all_of(node)
+
+
+def _all_of(node: Node) -> Condition:
+    if not node.is_map:
+        raise ConditionError(f"a condition is a mapping of fact: value, not {node.kind}", node.line)
+    parts = tuple(_entry(key, value, node.line_of(key)) for key, value in node.items())
+    return parts[0] if len(parts) == 1 else Condition("all", children=parts)
+
+
+def _entry(key: str, value: Node, line: int) -> Condition:
+    if key in ("all", "any"):
+        if not value.is_list or not value.value:
+            raise ConditionError(f"`{key}:` takes a list of mappings, not {value.kind}", line)
+        return Condition(key, children=tuple(_all_of(item) for item in value.value))
+    if key == "not":
+        return Condition("not", children=(_all_of(value),))
+    problem = check_fact_name(key)
+    if problem:
+        raise ConditionError(problem, line)
+    return _about(key, value, line)
+
+
+def _about(fact: str, value: Node, line: int) -> Condition:
+    if value.is_list:
+        return _one_of(fact, value, line)
+    if not value.is_map:
+        return _equal(fact, value, line)
+    if not value.value:
+        raise ConditionError(f"{fact}: an empty comparison", line)
+    parts = tuple(_comparison(fact, op, operand, value.line_of(op)) for op, operand in value.items())
+    return parts[0] if len(parts) == 1 else Condition("all", children=parts)
+
+
+def _comparison(fact: str, op: str, operand: Node, line: int) -> Condition:
+    if op not in COMPARISONS:
+        raise ConditionError(f"unknown comparison {op!r}{nearest(op, COMPARISONS)}", line)
+    if op == "eq":
+        return _equal(fact, operand, line)
+    if op == "ne":
+        return Condition("not", children=(_equal(fact, operand, line),))
+    if op in ("in", "not_in"):
+        if not operand.is_list and not _is_reference(operand):
+            raise ConditionError(f"`{op}:` takes a list", line)
+        inside = (
+            _one_of(fact, operand, line)
+            if operand.is_list
+            else Condition("in", fact, _reference(operand, line))
+        )
+        return inside if op == "in" else Condition("not", children=(inside,))
+    value = _scalar(fact, operand, line)
+    if op == "matches":
+        if not isinstance(value, str):
+            raise ConditionError("`matches:` takes a regex", line)
+        _check_regex(value, line)
+    elif op == "contains":
+        pass
+    elif not _is_reference(operand):
+        if op in ("multiple_of", "divides"):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise ConditionError(f"`{op}:` takes a whole number, not {operand.raw!r}", line)
+        elif is_version_fact(fact):
+            if release_or_none(str(value)) is None:
+                raise ConditionError(f"`{op}:` of {fact} takes a version, not {operand.raw!r}", line)
+        elif _number(value) is None and release_or_none(str(value)) is None:
+            raise ConditionError(f"`{op}:` takes a number or a version, not {operand.raw!r}", line)
+    return Condition(op, fact, value)
+
+
+def _one_of(fact: str, node: Node, line: int) -> Condition:
+    if not node.value:
+        raise ConditionError(f"{fact}: an empty list", line)
+    words = {"absent": "absent", "present": "present", "unknown-ok": "unknown"}
+    values: list[Any] = []
+    parts: list[Condition] = []
+    for item in node.value:
+        word = words.get(item.value) if isinstance(item.value, str) else None
+        if word:
+            parts.append(Condition(word, fact))
+        elif is_version_fact(fact) and item.raw.startswith(_RANGE_START):
+            parts.append(_equal(fact, item, line))
+        else:
+            values.append(_scalar(fact, item, line))
+    if values:
+        parts.insert(0, Condition("in", fact, tuple(values)))
+    if parts == [Condition("unknown", fact)]:
+        raise ConditionError(f"{fact}: unknown-ok needs another value beside it", line)
+    return parts[0] if len(parts) == 1 else Condition("any", children=tuple(parts))
+
+
+def _equal(fact: str, node: Node, line: int) -> Condition:
+    if isinstance(node.value, str) and node.value in ("absent", "present"):
+        return Condition(node.value, fact)
+    if is_version_fact(fact) and node.raw.startswith(_RANGE_START):
+        try:
+            ReleaseRange.parse(node.raw)
+        except ValueError as error:
+            raise ConditionError(f"{fact}: {error}", line) from None
+        return Condition("range", fact, node.raw)
+    value = _scalar(fact, node, line)
+    if fact == "release" and not _is_reference(node) and release_or_none(str(value)) is None:
+        raise ConditionError(f"release: not a release or a range of releases: {node.raw!r}", line)
+    return Condition("eq", fact, value)
+
+
+def _is_reference(node: Node) -> bool:
+    return isinstance(node.value, str) and node.value.startswith("$") and len(node.value) > 1
+
+
+def _reference(node: Node, line: int) -> str:
+    problem = check_fact_name(node.value[1:])
+    if problem:
+        raise ConditionError(problem, line)
+    return str(node.value)
+
+
+def _scalar(fact: str, node: Node, line: int) -> Any:
+    if node.is_map or node.is_list:
+        raise ConditionError(f"{fact}: a single value is needed here, not {node.kind}", line)
+    if node.value is None:
+        raise ConditionError(f"{fact}: empty value; write `absent` for not given", line)
+    if _is_reference(node):
+        return _reference(node, line)
+    return node.raw if is_version_fact(fact) else node.value
+
+
+def _check_regex(pattern: str, line: int) -> None:
+    from mtpdoctor.kb.literals import parse_regex
+
+    try:
+        parse_regex(pattern)
+    except ValueError as error:
+        raise ConditionError(f"matches: {error}", line) from None
+
+
+# --- evaluation -------------------------------------------------------------------------------------
+
+
+def evaluate(condition: Condition, facts: Facts, captures: Mapping[str, str] | None = None) -> bool | None:
+    """True, False, or None where an unknown fact decides.
+
+    ``captures`` are the named groups of a match: a group that took no part is absent. Without
+    ``captures`` (no match yet) every ``capture.NAME`` is unknown.
+    """
+    op = condition.op
+    if op == "not":
+        inner = evaluate(condition.children[0], facts, captures)
+        return None if inner is None else not inner
+    if op in ("all", "any"):
+        deciding = op == "any"
+        unknown = False
+        for child in condition.children:
+            result = evaluate(child, facts, captures)
+            if result is deciding:
+                return deciding
+            unknown = unknown or result is None
+        return None if unknown else not deciding
+    value = look(condition.fact, facts, captures)
+    if op == "unknown":
+        return value is UNKNOWN
+    if value is UNKNOWN:
+        return None
+    if op == "absent":
+        return value is None
+    if op == "present":
+        return value is not None
+    if op == "in":
+        return _is_in(condition, value, facts, captures)
+    operand = _operand(condition.operand, facts, captures)
+    if operand is UNKNOWN:
+        return None
+    return _compare(op, condition.fact, value, operand)
+
+
+def _is_in(condition: Condition, value: Any, facts: Facts, captures: Mapping[str, str] | None) -> bool | None:
+    if isinstance(condition.operand, str):  # $fact: a list
+        operand = _operand(condition.operand, facts, captures)
+        if operand is UNKNOWN:
+            return None
+        return isinstance(operand, (list, tuple, set, frozenset)) and any(
+            _same(condition.fact, value, item) for item in operand
+        )
+    unknown = False
+    for item in condition.operand:
+        operand = _operand(item, facts, captures)
+        if operand is UNKNOWN:
+            unknown = True
+        elif _same(condition.fact, value, operand):
+            return True
+    return None if unknown else False
+
+
+def look(name: str, facts: Facts, captures: Mapping[str, str] | None = None) -> Any:
+    """The value of a fact or of ``capture.NAME``; UNKNOWN when not known, None when known to be absent."""
+    if name.startswith("capture."):
+        return UNKNOWN if captures is None else captures.get(name[8:])
+    return facts.look(name)
+
+
+def _operand(operand: Any, facts: Facts, captures: Mapping[str, str] | None) -> Any:
+    if isinstance(operand, str) and operand.startswith("$") and len(operand) > 1:
+        return look(operand[1:], facts, captures)
+    return operand
+
+
+def _compare(op: str, fact: str, value: Any, operand: Any) -> bool | None:
+    if op == "eq":
+        return _same(fact, value, operand)
+    if value is None or operand is None:  # absent is neither greater nor contained nor divisible
+        return False
+    if op == "range":
+        release = _version(value)
+        return None if release is None else release in ReleaseRange.parse(operand)
+    if op == "contains":
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return any(_same(fact, item, operand) for item in value)
+        return str(operand) in str(value)
+    if op == "matches":
+        return _matches(str(operand), str(value))
+    if op in ("multiple_of", "divides"):
+        whole, by = (value, operand) if op == "multiple_of" else (operand, value)
+        a, b = _number(whole), _number(by)
+        if a is None or b is None or a != int(a) or b != int(b):
+            return None
+        return b != 0 and int(a) % int(b) == 0
+    a, b = _number(value), _number(operand)
+    if is_version_fact(fact) or a is None or b is None:
+        left, right = _version(value), _version(operand)
+        return None if left is None or right is None else _ORDER[op](left, right)
+    return _ORDER[op](a, b)
+
+
+def _same(fact: str, value: Any, operand: Any) -> bool:
+    if value is None or operand is None:
+        return value is operand
+    if isinstance(value, bool) or isinstance(operand, bool):
+        return _truth(value) is not None and _truth(value) is _truth(operand)
+    if is_version_fact(fact):
+        left, right = _version(value), _version(operand)
+        if left is not None and right is not None:
+            return left == right
+    a, b = _number(value), _number(operand)
+    if a is not None and b is not None:
+        return a == b
+    return str(value) == str(operand)
+
+
+def _truth(value: Any) -> bool | None:
+    """True/False as a value or as the words "true"/"false" in any case; None for everything else."""
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else None
+
+
+def _number(value: Any) -> float | int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        for kind in (int, float):
+            try:
+                number = kind(value)
+            except ValueError:
+                continue
+            return number if math.isfinite(number) else None
+    return None
+
+
+def _version(value: Any) -> Release | None:
+    if isinstance(value, Release):
+        return parse_release(str(value))
+    return release_or_none(str(value))
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    import regex
+
+    return regex.compile(pattern)
+
+
+def _matches(pattern: str, text: str) -> bool | None:
+    try:
+        return _compiled(pattern).search(text[:65536], timeout=0.2) is not None
+    except TimeoutError:
+        return None
+
+
+# --- what it asks for -------------------------------------------------------------------------------
+
+
+def unknown_facts(
+    condition: Condition, facts: Facts, captures: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """The unknown facts that decide the condition: empty unless it evaluates to None."""
+    if evaluate(condition, facts, captures) is not None:
+        return ()
+    if condition.children:
+        found = [name for child in condition.children for name in unknown_facts(child, facts, captures)]
+        return tuple(dict.fromkeys(found))
+    names = [condition.fact, *_references(condition)]
+    return tuple(n for n in dict.fromkeys(names) if look(n, facts, captures) is UNKNOWN) or (condition.fact,)
+
+
+def fact_names(condition: Condition) -> tuple[str, ...]:
+    """Every fact that the condition reads, in order of appearance."""
+    own = [condition.fact, *_references(condition)] if condition.fact else []
+    for child in condition.children:
+        own.extend(fact_names(child))
+    return tuple(dict.fromkeys(own))
+
+
+def _references(condition: Condition) -> list[str]:
+    operands: Iterable[Any] = (
+        condition.operand if isinstance(condition.operand, tuple) else (condition.operand,)
+    )
+    return [o[1:] for o in operands if isinstance(o, str) and o.startswith("$") and len(o) > 1]
+
+
+_VERBS = {
+    "gt": "is more than",
+    "ge": "is at least",
+    "lt": "is less than",
+    "le": "is at most",
+    "matches": "matches",
+    "contains": "contains",
+    "multiple_of": "is a multiple of",
+    "divides": "divides",
+}
+_NEGATED = {
+    "gt": "is at most",
+    "ge": "is less than",
+    "lt": "is at least",
+    "le": "is more than",
+    "matches": "does not match",
+    "contains": "does not contain",
+    "multiple_of": "is no multiple of",
+    "divides": "does not divide",
+}
+
+
+def describe(condition: Condition) -> str:
+    """The condition in words, to stand after "if"; "always" for the empty one."""
+    return _describe(condition, negated=False, nested=False) or "always"
+
+
+def _describe(condition: Condition, negated: bool, nested: bool) -> str:
+    op = condition.op
+    if op == "not":
+        return _describe(condition.children[0], not negated, nested)
+    if op in ("all", "any"):
+        # the allowance for "not known" goes without saying where something else is asked for
+        children = [c for c in condition.children if c.op != "unknown"]
+        word = " and " if (op == "all") is not negated else " or "
+        text = word.join(_describe(c, negated, len(children) > 1) for c in children)
+        return f"({text})" if nested and len(children) > 1 else text
+    subject = fact_words(condition.fact)
+    if op in ("absent", "present"):
+        given = "set" if condition.fact.startswith(("env.", "arg.")) else "given"
+        if not condition.fact.startswith(("env.", "arg.", "flag.")):
+            given = "known"
+        return f"{subject} is {given}" if (op == "present") is not negated else f"{subject} is not {given}"
+    if op == "unknown":
+        return f"{subject} is {'known' if negated else 'not known'}"
+    isnt = "is not" if negated else "is"
+    if op == "range":
+        return f"{subject} {isnt} {condition.operand}"
+    if op == "in":
+        if isinstance(condition.operand, str):
+            return f"{subject} {isnt} among {_operand_words(condition.operand)}"
+        return f"{subject} {isnt} " + " or ".join(_operand_words(o) for o in condition.operand)
+    if op == "eq":
+        truth = condition.operand if isinstance(condition.operand, bool) else None
+        if truth is not None:
+            on = truth is not negated
+            if condition.fact.startswith("flag."):
+                return f"{subject} is {'given' if on else 'not given'}"
+            if condition.fact.startswith("model.is_"):
+                kind = {"mla": "MLA", "moe": "MoE"}.get(condition.fact[9:], condition.fact[9:])
+                return f"the model {'is' if on else 'is not'} {kind}"
+        return f"{subject} {isnt} {_operand_words(condition.operand)}"
+    return f"{subject} {(_NEGATED if negated else _VERBS)[op]} {_operand_words(condition.operand)}"
+
+
+def _operand_words(operand: Any) -> str:
+    if isinstance(operand, str) and operand.startswith("$") and len(operand) > 1:
+        return fact_words(operand[1:])
+    if isinstance(operand, bool):
+        return "on" if operand else "off"
+    return str(operand)

@@ -1,0 +1,88 @@
+"""The knowledge as a whole: rules by id, made into objects only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mtpdoctor.kb.types import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class RuleHead:
+    """What is known of a rule without making its object."""
+
+    id: str
+    role: str
+    predicts: bool
+    literals: tuple[str, ...]  # of its match patterns
+
+
+class _ById(Mapping[str, Rule]):
+    def __init__(self, heads: Sequence[RuleHead], make: Callable[[int], Rule]) -> None:
+        self._index = {head.id: i for i, head in enumerate(heads)}
+        self._make = make
+        self._made: dict[str, Rule] = {}
+
+    def __getitem__(self, rule_id: str) -> Rule:
+        rule = self._made.get(rule_id)
+        if rule is None:
+            rule = self._made[rule_id] = self._make(self._index[rule_id])
+        return rule
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._index)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __contains__(self, rule_id: object) -> bool:
+        return rule_id in self._index
+
+
+class Knowledge:
+    """Immutable. ``heads`` and ``literals`` are at hand at once; rules are made on first use.
+
+    ``literals`` are all texts that a log must be searched for (match, requires and unless).
+    """
+
+    def __init__(
+        self, heads: Sequence[RuleHead], literals: Sequence[str], make: Callable[[int], Rule]
+    ) -> None:
+        self.heads = tuple(heads)
+        self.literals = tuple(literals)
+        self.by_id: Mapping[str, Rule] = _ById(self.heads, make)
+
+    @staticmethod
+    def of(rules: Sequence[Rule]) -> Knowledge:
+        """Knowledge of rules that are already there."""
+        rules = tuple(rules)
+        heads = [head_of(rule) for rule in rules]
+        return Knowledge(heads, literals_of(rules), lambda i: rules[i])
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Every rule, in order of id."""
+        return tuple(self.by_id.values())
+
+    def predicting(self) -> Iterator[Rule]:
+        """The rules that speak before launch."""
+        return (self.by_id[head.id] for head in self.heads if head.predicts)
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+
+def head_of(rule: Rule) -> RuleHead:
+    return RuleHead(
+        rule.id,
+        rule.role.value,
+        rule.predicts is not None,
+        tuple(dict.fromkeys(p.literal for p in rule.match)),
+    )
+
+
+def literals_of(rules: Sequence[Rule]) -> tuple[str, ...]:
+    """The literals of all patterns, each once, in stable order."""
+    patterns = (p for rule in rules for p in (*rule.match, *rule.requires, *rule.unless))
+    return tuple(dict.fromkeys(p.literal for p in patterns))

@@ -1,0 +1,118 @@
+"""Checks of the knowledge beyond its syntax: everything that docs/knowledge-format.md demands.
+
+``python -m mtpdoctor.kb.lint [FILE...]`` checks the rules of the files (default: all) against the
+rest of the knowledge, their own examples and healthy logs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtpdoctor.kb import lint_examples, lint_static
+from mtpdoctor.kb.knowledge import Knowledge
+from mtpdoctor.kb.load import knowledge_files, knowledge_folder, origin_problem, read_rules
+from mtpdoctor.kb.types import Rule
+from mtpdoctor.kb.yaml_source import Problem
+
+if TYPE_CHECKING:
+    from mtpdoctor.facts import Facts
+    from mtpdoctor.log.types import LogReading
+
+HEALTHY_FOLDERS = ("tests/healthy/*.log", "sample_logs/ready*.log")
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What lint needs from layers above the knowledge.
+
+    ``apply_remedy(rule, remedy_index, command, release, gpu)`` gives the repaired command, None when
+    the remedy does not apply. ``facts_of(example, reading)`` gives the facts of an example; without
+    it only the example's own ``release`` and ``gpu`` are known.
+    """
+
+    apply_remedy: Callable[[Rule, int, str, str | None, str | None], str | None] | None = None
+    facts_of: Callable[[dict[str, Any], LogReading], Facts] | None = None
+
+
+@dataclass(slots=True)
+class Report:
+    """Problems found, and how much was looked at."""
+
+    problems: list[Problem] = field(default_factory=list)
+    rules: int = 0
+    examples: int = 0
+    healthy: int = 0
+
+    @property
+    def errors(self) -> list[Problem]:
+        return [p for p in self.problems if p.level == "error"]
+
+
+def lint(
+    folder: Path | None = None,
+    files: Sequence[Path] | None = None,
+    *,
+    hooks: Hooks = Hooks(),
+    healthy: Sequence[Path] | None = None,
+    ci: bool = False,
+) -> list[Problem]:
+    """Every problem of the knowledge under ``folder``, or of ``files`` within it. See :func:`report`."""
+    return report(folder, files, hooks=hooks, healthy=healthy, ci=ci).problems
+
+
+def report(
+    folder: Path | None = None,
+    files: Sequence[Path] | None = None,
+    *,
+    hooks: Hooks = Hooks(),
+    healthy: Sequence[Path] | None = None,
+    ci: bool = False,
+) -> Report:
+    """Lint and counts. With ``ci`` a check that cannot be made is an error, else a note."""
+    folder = folder or knowledge_folder()
+    base = folder.resolve().parent
+    chosen = [Path(f).resolve() for f in files] if files else None
+    all_files = list(dict.fromkeys([f.resolve() for f in knowledge_files(folder)] + (chosen or [])))
+    problems: list[Problem] = []
+    rules = read_rules(all_files, problems, base)
+    shown = {str(f.relative_to(base)) if f.is_relative_to(base) else str(f) for f in chosen or all_files}
+    focus = [r for r in rules if r.origin.rpartition(":")[0] in shown]
+    if healthy is None:
+        healthy = sorted(p for pattern in HEALTHY_FOLDERS for p in base.glob(pattern))
+    result = Report(rules=len(focus), healthy=len(healthy))
+    problems += lint_static.check(focus, {r.id for r in rules} | {p.rule for p in problems})
+    problems += lint_examples.check(focus, Knowledge.of(rules), hooks, healthy, ci)
+    result.examples = sum(len(v) for r in focus for v in r.examples.values())
+    result.problems = sorted(p for p in problems if p.file in shown or (not p.rule and p.file == str(folder)))
+    return result
+
+
+def summary(result: Report) -> str:
+    count = len(result.errors)
+    looked = f"{result.rules} rules, {result.examples} examples, {result.healthy} healthy logs"
+    return f"{looked}: {'no problem' if not count else f'{count} problem' + ('s' if count > 1 else '')}"
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
+    """The command line of ``python -m mtpdoctor.kb.lint``; 1 when there is any error."""
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="python -m mtpdoctor.kb.lint", description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="only the rules of these files")
+    parser.add_argument("--folder", type=Path, help="the knowledge folder")
+    args = parser.parse_args(None if arguments is None else list(arguments))
+    result = report(args.folder, args.files or None)
+    for problem in result.problems:
+        print(problem)
+    print(summary(result), file=sys.stderr)
+    return 1 if result.errors else 0
+
+
+__all__ = ["Hooks", "Report", "lint", "main", "origin_problem", "report", "summary"]
+
+if __name__ == "__main__":
+    raise SystemExit(main())

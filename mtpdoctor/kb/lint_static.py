@@ -1,0 +1,122 @@
+"""Checks of single rules that need no log: references, families, flags, regexes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mtpdoctor.kb.conditions import fact_names
+from mtpdoctor.kb.load import origin_problem
+from mtpdoctor.kb.types import Pattern, Role, Rule, Safety
+from mtpdoctor.kb.yaml_source import Problem, nearest
+
+MAX_TITLE = 90
+FAMILIES = Path(__file__).with_name("families.txt")
+_URL = re.compile(r"https?://[^\s/]+\.[^\s/]+(/\S*)?$")
+_ADVERSARIAL_SECONDS = 0.5
+_ADVERSARIAL_SIZE = 4096
+
+
+def known_families() -> frozenset[str]:
+    """Ids of the families of public reports that rules may name."""
+    lines = FAMILIES.read_text(encoding="utf-8").splitlines()
+    return frozenset(line.split()[0] for line in lines if line.strip() and not line.startswith("#"))
+
+
+def check(rules: Sequence[Rule], ids: set[str]) -> list[Problem]:
+    """Problems of the rules themselves. ``ids`` are all ids of the knowledge."""
+    families = known_families()
+    found: list[Problem] = []
+    for rule in rules:
+        for message in (*_words(rule), *_links(rule, ids, families), *_flags(rule), *_regexes(rule)):
+            found.append(origin_problem(rule, message))
+    return found
+
+
+def _words(rule: Rule) -> Iterator[str]:
+    if len(rule.title) > MAX_TITLE:
+        yield f"the title has {len(rule.title)} characters (at most {MAX_TITLE})"
+    if rule.role is Role.CAUSE and not rule.remedies:
+        yield "a cause without remedies"
+    if rule.match and not rule.examples.get("bad"):
+        yield "examples.bad is missing: the rule must show a log on which it fires"
+    if rule.match and not rule.examples.get("ok"):
+        yield "examples.ok is missing: the rule must show a look-alike on which it stays silent"
+    for i, remedy in enumerate(rule.remedies):
+        if remedy.safety is Safety.SAFE and remedy.risk:
+            yield f"remedy {i} is safe and names a risk"
+
+
+def _links(rule: Rule, ids: set[str], families: frozenset[str]) -> Iterator[str]:
+    for ref in rule.refs:
+        if not _URL.match(ref):
+            yield f"refs: {ref!r} is no URL"
+    for family in rule.families:
+        if family not in families:
+            yield f"families: unknown family {family!r}{nearest(family, families)}"
+    for other in rule.explains:
+        if other == rule.id:
+            yield "explains itself"
+        elif other not in ids:
+            yield f"explains: there is no rule {other}"
+    for example in rule.examples.get("bad", ()):
+        for other in example.get("also", ()):
+            if other not in ids:
+                yield f"examples.bad (line {example['line']}): also: there is no rule {other}"
+    for example in rule.examples.get("command", ()):
+        if example.get("remedy", 0) >= len(rule.remedies):
+            yield f"examples.command (line {example['line']}): there is no remedy {example.get('remedy', 0)}"
+
+
+def _flags(rule: Rule) -> Iterator[str]:
+    try:
+        from mtpdoctor.sglang.flags import known_dest, known_flag
+    except ImportError:
+        return
+
+    for i, remedy in enumerate(rule.remedies):
+        for edit in remedy.edits:
+            if edit.op in ("set", "add", "remove") and "{" not in edit.name and not known_flag(edit.name):
+                yield f"remedy {i}: no release has the flag {edit.name}"
+    conditions = [rule.when, *(r.when for r in rule.remedies)] + ([rule.predicts] if rule.predicts else [])
+    for name in dict.fromkeys(n for c in conditions for n in fact_names(c)):
+        prefix, _, dest = name.partition(".")
+        if prefix in ("flag", "arg") and not known_dest(dest):
+            yield f"no release has the argument {dest} (condition on {name})"
+
+
+def _regexes(rule: Rule) -> Iterator[str]:
+    for pattern in (*rule.match, *rule.requires, *rule.unless):
+        yield from _regex(pattern)
+
+
+def _regex(pattern: Pattern) -> Iterator[str]:
+    import regex as engine
+
+    try:
+        compiled = engine.compile(pattern.regex)
+    except engine.error as error:
+        yield f"pattern {pattern.regex!r} does not compile: {error}"
+        return
+    if compiled.search("") is not None:
+        yield f"pattern {pattern.regex!r} matches an empty line"
+    for text in _adversarial(pattern):
+        try:
+            compiled.search(text, timeout=_ADVERSARIAL_SECONDS)
+        except TimeoutError:
+            yield f"pattern {pattern.regex!r} is slow on {text[:24]!r}... (nested or adjacent repeats?)"
+            return
+
+
+def _adversarial(pattern: Pattern) -> Iterator[str]:
+    """Texts on which a regex with ambiguous repeats takes for ever."""
+    size = _ADVERSARIAL_SIZE
+    literal = pattern.literal
+    for filler in ("a", "0", " ", ".", "a ", "0,", "/a", "a=1, ", "\\"):
+        run = (filler * size)[:size]
+        yield run
+        yield literal + run
+        yield run + literal
+        yield run[: size // 2] + literal + run[: size // 2]
+    yield (literal + " ") * (size // (len(literal) + 1))

@@ -1,0 +1,297 @@
+"""Which rules match a launch attempt.
+
+The log has been searched for all literals already; here only lines and tracebacks that hold a
+rule's literal are tried with its regex, each under a time limit, all under a budget. The log is
+untrusted: a line made to stall a regex costs its share and no more, and the rule is named.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from mtpdoctor.facts import UNKNOWN, Facts
+from mtpdoctor.kb.conditions import describe, evaluate
+from mtpdoctor.kb.knowledge import Knowledge
+from mtpdoctor.kb.types import Match, Pattern, Rule, Span
+from mtpdoctor.log.types import Attempt, Line, LogReading, Traceback
+from mtpdoctor.release import Release, parse_release, release_or_none
+
+SEARCH_SECONDS = 0.2  # one regex on one text
+BUDGET_SECONDS = 5.0  # all regexes of one attempt
+MAX_MATCHES = 50  # of one rule
+MAX_TRIED = 4000  # lines tried for one pattern
+WINDOW = 8192  # characters around a literal in a line that is longer than this
+UNKNOWN_CONDITION = 0.8  # confidence is multiplied by this when a condition is not known
+OTHER_RELEASE = 0.6  # and by this when the release in use is outside of the rule's range
+
+
+class Matches(list[Match]):
+    """The matches; ``skipped`` names rules whose regex ran out of time or does not compile."""
+
+    def __init__(self, matches: Iterable[Match] = (), skipped: tuple[str, ...] = ()) -> None:
+        super().__init__(matches)
+        self.skipped = skipped
+
+
+class _Skip(Exception):
+    """A rule cannot be decided within its time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A traceback of the attempt with its text; ``outer`` is the one raised from it, if any."""
+
+    traceback: Traceback
+    text: str
+    outer: Traceback | None
+
+
+def match_rules(knowledge: Knowledge, reading: LogReading, attempt: Attempt, facts: Facts) -> Matches:
+    """Every match of every rule in the attempt: by rule id, then line order.
+
+    A rule whose ``when`` is false is silent; where it is unknown the match is not ``certain``. A
+    message counts as evidence even in a release where the rule does not expect it (development
+    builds): such a match has less confidence and a note, and gives way to a match of the same line
+    by a rule that does expect it.
+    """
+    return _Matcher(reading, attempt, facts).run(knowledge)
+
+
+class _Matcher:
+    def __init__(self, reading: LogReading, attempt: Attempt, facts: Facts) -> None:
+        self.reading = reading
+        self.attempt = attempt
+        self.facts = facts
+        self.release = _known_release(facts)
+        self.deadline = time.process_time() + BUDGET_SECONDS
+        self._lines: dict[str, list[Line]] = {}
+        self._places: list[_Place] | None = None
+        self._owner: dict[tuple[int, int, int], _Place] | None = None
+
+    def run(self, knowledge: Knowledge) -> Matches:
+        found: list[tuple[Match, bool]] = []
+        skipped: list[str] = []
+        for head in knowledge.heads:
+            if not any(self.reading.hits.count(literal) for literal in head.literals):
+                continue
+            rule = knowledge.by_id[head.id]
+            try:
+                matches = self.rule(rule)
+            except _Skip:
+                skipped.append(rule.id)
+                continue
+            expected = rule.releases.holds(self.release) is not False
+            found.extend((m, expected) for m in matches)
+        expected_lines = {m.line.key for m, expected in found if expected}
+        return Matches(
+            (m for m, expected in found if expected or m.line.key not in expected_lines), tuple(skipped)
+        )
+
+    def rule(self, rule: Rule) -> list[Match]:
+        candidates = self._candidates(rule)
+        first = next(candidates, None)
+        if first is None:
+            return []
+        evidence: list[Line] = []
+        for pattern in rule.requires:
+            line = self._anywhere(pattern)
+            if line is None:
+                return []
+            evidence.append(line)
+        if any(self._anywhere(pattern) is not None for pattern in rule.unless):
+            return []
+        matches: dict[tuple[int, int, int], Match] = {}
+        for line, captures, place in (first, *candidates):
+            if line.key in matches:
+                continue
+            match = self._judged(rule, line, captures, place, tuple(evidence))
+            if match is not None:
+                matches[line.key] = match
+                if len(matches) >= MAX_MATCHES:
+                    break
+        return [matches[key] for key in sorted(matches)]
+
+    def _judged(
+        self,
+        rule: Rule,
+        line: Line,
+        captures: Mapping[str, str],
+        place: _Place | None,
+        evidence: tuple[Line, ...],
+    ) -> Match | None:
+        holds = evaluate(rule.when, self.facts, captures)
+        if holds is False:
+            return None
+        confidence, notes = rule.confidence, []
+        if holds is None:
+            confidence *= UNKNOWN_CONDITION
+            notes.append(f"if {describe(rule.when)}")
+        if rule.releases.holds(self.release) is False:
+            confidence *= OTHER_RELEASE
+            notes.append(f"known of SGLang {rule.releases}, this is {self.release}")
+        return Match(
+            rule=rule,
+            line=line,
+            captures=captures,
+            certain=holds is True,
+            traceback=place.traceback if place else None,
+            evidence=tuple(e for e in evidence if e.key != line.key),
+            confidence=round(confidence, 4),
+            notes=tuple(notes),
+        )
+
+    # --- where a rule's patterns match ------------------------------------------------------------
+
+    def _candidates(self, rule: Rule) -> Iterator[tuple[Line, Mapping[str, str], _Place | None]]:
+        """Root line, captures and traceback of every place where a pattern matches."""
+        for pattern in rule.match:
+            for line, match, place in self._found(pattern):
+                captures = {name: text for name, text in match.groupdict().items() if text is not None}
+                yield _root_line(rule.root, line, place), captures, place
+
+    def _anywhere(self, pattern: Pattern) -> Line | None:
+        for line, _, _ in self._found(pattern):
+            return line
+        return None
+
+    def _found(self, pattern: Pattern) -> Iterator[tuple[Line, Any, _Place | None]]:
+        regex = _compile(pattern.regex)
+        if pattern.span is Span.TRACEBACK:
+            if not self.reading.hits.count(pattern.literal):
+                return
+            for place in self.places:
+                if pattern.literal in place.text:
+                    match = self._search(regex, place.text)
+                    if match is not None:
+                        yield _line_at(place, match.start()), match, place
+            return
+        for line in self._lines_with(pattern.literal):
+            match = self._search_line(regex, line.text, pattern.literal)
+            if match is not None:
+                yield line, match, self.owner.get(line.key)
+
+    def _lines_with(self, literal: str) -> list[Line]:
+        lines = self._lines.get(literal)
+        if lines is None:
+            first, last = self.attempt.first, self.attempt.last
+            inside = [
+                line for line in self.reading.hits.lines(literal) if first <= (line.file, line.number) <= last
+            ]
+            if len(inside) > MAX_TRIED:
+                inside = inside[: MAX_TRIED // 2] + inside[-MAX_TRIED // 2 :]
+            lines = self._lines[literal] = inside
+        return lines
+
+    def _search_line(self, regex: Any, text: str, literal: str) -> Any:
+        if len(text) <= 2 * WINDOW:
+            return self._search(regex, text)
+        at, tried_to = text.find(literal), 0
+        for _ in range(16):
+            if at < 0:
+                return None
+            if at >= tried_to:  # windows overlap by half, so that none is tried twice
+                tried_to = at + WINDOW // 2
+                match = self._search(regex, text, max(0, at - WINDOW), at + WINDOW)
+                if match is not None:
+                    return match
+            at = text.find(literal, tried_to)
+        return None
+
+    def _search(self, regex: Any, text: str, start: int = 0, end: int | None = None) -> Any:
+        if time.process_time() > self.deadline:
+            raise _Skip
+        try:
+            return regex.search(text, start, len(text) if end is None else end, timeout=SEARCH_SECONDS)
+        except TimeoutError:
+            raise _Skip from None
+
+    # --- tracebacks -------------------------------------------------------------------------------
+
+    @property
+    def places(self) -> list[_Place]:
+        """Every traceback of the attempt, inner ones of chains too, each once."""
+        if self._places is None:
+            seen: dict[int, _Place] = {}
+            for event in self.attempt.events:
+                node, outer = event.traceback, None
+                while node is not None and id(node) not in seen:
+                    text = "\n".join(line.body for line in node.lines)[-32 * WINDOW :] or _rebuilt(node)
+                    seen[id(node)] = _Place(node, text, outer)
+                    node, outer = node.inner, node
+            self._places = list(seen.values())
+        return self._places
+
+    @property
+    def owner(self) -> dict[tuple[int, int, int], _Place]:
+        """Which traceback a line belongs to: the innermost."""
+        if self._owner is None:
+            self._owner = {}
+            for place in self.places:  # inner ones come later and win
+                lines = place.traceback.lines or (place.traceback.head, place.traceback.exception)
+                self._owner.update((line.key, place) for line in lines if line is not None)
+        return self._owner
+
+
+def _root_line(root: str, line: Line, place: _Place | None) -> Line:
+    if place is None or root == "match":
+        return line
+    if root == "exception":
+        return place.traceback.exception or line
+    last = place
+    outermost = last.outer
+    return (outermost.exception if outermost else last.traceback.exception) or line
+
+
+def _line_at(place: _Place, offset: int) -> Line:
+    """The log line on which a character of the traceback's text stands."""
+    lines = place.traceback.lines
+    if not lines:
+        return place.traceback.exception or place.traceback.head
+    position = sum(len(line.body) + 1 for line in lines) - 1 - len(place.text)  # cut at the front
+    target = offset + max(0, position)
+    at = 0
+    for line in lines:
+        at += len(line.body) + 1
+        if target < at:
+            return line
+    return lines[-1]
+
+
+def _rebuilt(node: Traceback) -> str:
+    """The text of a traceback whose lines were not kept."""
+    parts = ["Traceback (most recent call last):"]
+    for frame in node.frames:
+        parts.append(f'  File "{frame.path}", line {frame.lineno}, in {frame.function}')
+        if frame.code:
+            parts.append(f"    {frame.code}")
+    if node.type or node.message:
+        parts.append(f"{node.type}: {node.message}")
+    return "\n".join(parts)
+
+
+def _known_release(facts: Facts) -> Release | None:
+    value = facts.look("release")
+    if value is UNKNOWN or value is None:
+        return None
+    return parse_release(str(value)) if isinstance(value, Release) else release_or_none(str(value))
+
+
+@lru_cache(maxsize=2048)
+def _compile_or_none(pattern: str) -> Any:
+    import regex
+
+    try:
+        return regex.compile(pattern)
+    except regex.error:
+        return None
+
+
+def _compile(pattern: str) -> Any:
+    compiled = _compile_or_none(pattern)
+    if compiled is None:
+        raise _Skip
+    return compiled

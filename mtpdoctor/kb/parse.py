@@ -1,0 +1,404 @@
+"""One rule from YAML nodes, with every problem at its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, TypeVar
+
+from mtpdoctor.kb.conditions import ConditionError, fact_names, parse_condition
+from mtpdoctor.kb.fact_names import check_fact_name
+from mtpdoctor.kb.literals import MIN_LITERAL, NoLiteral, group_names, required_literal
+from mtpdoctor.kb.templates import TemplateError, parse_edit, placeholders
+from mtpdoctor.kb.types import ALWAYS, Condition, EditTemplate, Pattern, Remedy, Role, Rule, Safety, Span
+from mtpdoctor.kb.yaml_source import Node, Problem, nearest
+from mtpdoctor.log.types import Stage
+from mtpdoctor.release import ReleaseRange, parse_release
+
+E = TypeVar("E", bound=Enum)
+T = TypeVar("T")
+
+RULE_KEYS = (
+    "id", "title", "role", "stage", "source", "evidence", "confidence", "releases", "match", "requires",
+    "unless", "when", "root", "generic", "explains", "predicts", "severity", "cause", "misleading",
+    "remedies", "refs", "families", "examples",
+)  # fmt: skip
+REQUIRED = ("id", "title", "role", "stage", "source", "evidence", "cause")
+PATTERN_KEYS = ("pattern", "span", "literal")
+REMEDY_KEYS = ("title", "releases", "when", "edits", "run", "safety", "risk", "why", "generate")
+EXAMPLE_KEYS = ("bad", "ok", "command")
+BAD_KEYS = ("log", "root", "command", "release", "gpu", "also", "fix")
+OK_KEYS = ("log", "command", "release", "gpu")
+COMMAND_KEYS = ("before", "after", "release", "gpu", "remedy")
+CONFIDENCE = {"confirmed": 0.95, "stated": 0.85, "symptom": 0.6}
+SEVERITIES = ("fatal", "degrades", "info")
+ROOTS = ("match", "exception", "last-exception")
+GENERATORS = ("unknown-flag", "bad-choice")
+
+_ID = re.compile(r"MTP[0-9]{4}$")
+_GPU = re.compile(r"(?:[0-9]+x)?(?:sm[0-9]{2,3}|[a-z]+)(?:@[0-9.]+)?$")
+_ANY = ReleaseRange.parse("*")
+
+
+class RuleParser:
+    """Parses the rules of one file; problems are appended to ``problems``, nothing is raised."""
+
+    def __init__(self, file: str, problems: list[Problem]) -> None:
+        self.file = file
+        self.problems = problems
+        self.rule_id = ""
+        self.groups: frozenset[str] = frozenset()
+
+    def error(self, line: int, message: str) -> None:
+        self.problems.append(Problem(self.file, line, message, self.rule_id))
+
+    def rules(self, root: Node) -> list[Rule]:
+        """The rules of a file that have no problem."""
+        if not root.is_map:
+            self.error(root.line, f"expected `rules:` with a list, not {root.kind}")
+            return []
+        self.keys(root, ("rules",), "the file")
+        listed = root.value.get("rules")
+        if listed is None or not listed.is_list:
+            self.error(root.line, "expected `rules:` with a list")
+            return []
+        found = []
+        for node in listed.value:
+            before = len(self.problems)
+            rule = self.rule(node)
+            if rule is not None and len(self.problems) == before:
+                found.append(rule)
+        return found
+
+    def rule(self, node: Node) -> Rule | None:
+        self.rule_id, self.groups = "", frozenset()
+        if not node.is_map:
+            self.error(node.line, f"a rule is a mapping, not {node.kind}")
+            return None
+        self.rule_id = self.text(node, "id")
+        if self.rule_id and not _ID.match(self.rule_id):
+            self.error(node.line_of("id"), f"id {self.rule_id!r} is not MTP and four digits")
+        self.keys(node, RULE_KEYS, "a rule")
+        for key in REQUIRED:
+            if key not in node.value:
+                self.error(node.line, f"`{key}` is missing")
+        match = self.patterns(node, "match")
+        self.groups = frozenset().union(*(self._names(p.regex) for p in match)) if match else frozenset()
+        predicts = self.condition(node, "predicts") if "predicts" in node.value else None
+        if predicts is not None and any(n.startswith(("capture.", "log.")) for n in fact_names(predicts)):
+            self.error(
+                node.line_of("predicts"), "a prediction is made before launch: no log.* or capture.* facts"
+            )
+        if "match" not in node.value and predicts is None:
+            self.error(node.line, "a rule needs `match` or `predicts`")
+        evidence = self.choice(node, "evidence", CONFIDENCE, "confirmed")
+        severity = self.choice(node, "severity", SEVERITIES, "fatal")
+        if "severity" in node.value and predicts is None:
+            self.error(node.line_of("severity"), "`severity` belongs to `predicts`")
+        cause = self.text(node, "cause")
+        self.template(cause, node, "cause")
+        title = self.text(node, "title")
+        self.template(title, node, "title")
+        misleading = self.text(node, "misleading") or None
+        self.template(misleading or "", node, "misleading")
+        explains = self.texts(node, "explains")
+        for other in explains:
+            if not _ID.match(other):
+                self.error(node.line_of("explains"), f"explains: {other!r} is no rule id")
+        return Rule(
+            id=self.rule_id,
+            title=title,
+            role=self.member(node, "role", Role, Role.CAUSE),
+            stage=self.member(node, "stage", Stage, Stage.ENV),
+            source=self.text(node, "source"),
+            evidence=evidence,
+            confidence=self.confidence(node, CONFIDENCE[evidence]),
+            releases=self.releases(node),
+            match=match,
+            requires=self.patterns(node, "requires"),
+            unless=self.patterns(node, "unless"),
+            when=self.condition(node, "when"),
+            predicts=predicts,
+            severity=severity,
+            generic=self.flag(node, "generic"),
+            explains=explains,
+            root=self.choice(node, "root", ROOTS, "match"),
+            cause=cause,
+            misleading=misleading,
+            remedies=tuple(self.remedy(item) for item in self.list(node, "remedies")),
+            refs=self.texts(node, "refs"),
+            families=self.texts(node, "families"),
+            examples=self.examples(node),
+            origin=f"{self.file}:{node.line}",
+        )
+
+    # --- parts ------------------------------------------------------------------------------------
+
+    def patterns(self, node: Node, key: str) -> tuple[Pattern, ...]:
+        items = self.list(node, key)
+        if key in node.value and key == "match" and not items:
+            self.error(node.line_of(key), "`match` is empty")
+        return tuple(p for p in (self.pattern(item) for item in items) if p is not None)
+
+    def pattern(self, node: Node) -> Pattern | None:
+        span, literal = Span.LINE, ""
+        if node.is_map:
+            self.keys(node, PATTERN_KEYS, "a pattern")
+            regex = self.text(node, "pattern")
+            span = self.member(node, "span", Span, Span.LINE)
+            literal = self.text(node, "literal")
+        else:
+            regex = node.raw if isinstance(node.value, str) else ""
+        if not regex:
+            self.error(node.line, "a pattern is a regex or a mapping with `pattern:`")
+            return None
+        if literal:
+            if len(literal.strip()) < MIN_LITERAL:
+                self.error(node.line, f"literal {literal!r} is shorter than {MIN_LITERAL} characters")
+            elif "\n" in literal:
+                self.error(node.line, "a literal stands on one line")
+        else:
+            try:
+                literal = required_literal(regex)
+            except NoLiteral as error:
+                self.error(node.line, f"pattern {regex!r}: {error}")
+                return None
+            except ValueError as error:
+                self.error(node.line, f"pattern {regex!r}: {error}")
+                return None
+        return Pattern(regex, literal, span)
+
+    def _names(self, regex: str) -> frozenset[str]:
+        try:
+            return group_names(regex)
+        except ValueError:
+            import regex as engine
+
+            try:
+                return frozenset(engine.compile(regex).groupindex)
+            except engine.error as error:
+                self.error(0, f"pattern {regex!r}: not a regex: {error}")
+                return frozenset()
+
+    def condition(self, node: Node, key: str) -> Condition:
+        if key not in node.value:
+            return ALWAYS
+        try:
+            condition = parse_condition(node.value[key])
+        except ConditionError as error:
+            self.error(error.line or node.line_of(key), f"{key}: {error}")
+            return ALWAYS
+        for name in fact_names(condition):
+            if name.startswith("capture.") and name[8:] not in self.groups:
+                hint = nearest(name[8:], self.groups)
+                self.error(node.line_of(key), f"{key}: no pattern has a group {name[8:]!r}{hint}")
+        return condition
+
+    def remedy(self, node: Node) -> Remedy:
+        if not node.is_map:
+            self.error(node.line, f"a remedy is a mapping, not {node.kind}")
+            return Remedy("", Safety.MANUAL, "")
+        self.keys(node, REMEDY_KEYS, "a remedy")
+        if "generate" in node.value:
+            if len(node.value) > 1:
+                self.error(node.line, "nothing else stands beside `generate`")
+            name = self.choice(node, "generate", GENERATORS, GENERATORS[0])
+            return Remedy("", Safety.SAFE, "", generate=name)
+        for key in ("title", "safety", "why"):
+            if key not in node.value:
+                self.error(node.line, f"a remedy needs `{key}`")
+        for key in ("title", "why", "risk"):
+            self.template(self.text(node, key), node, key)
+        edits = tuple(e for e in (self.edit(item) for item in self.list(node, "edits")) if e is not None)
+        run = self.texts(node, "run")
+        for command in run:
+            self.template(command, node, "run")
+        safety = self.member(node, "safety", Safety, Safety.MANUAL)
+        risk = self.text(node, "risk") or None
+        if safety is Safety.RISKY and risk is None:
+            self.error(node.line, "a risky remedy says what may go wrong (`risk:`)")
+        if safety is not Safety.MANUAL and not edits:
+            self.error(node.line, f"a {safety.value} remedy needs `edits` (else it is manual)")
+        return Remedy(
+            title=self.text(node, "title"),
+            safety=safety,
+            why=self.text(node, "why"),
+            edits=edits,
+            run=run,
+            risk=risk,
+            when=self.condition(node, "when"),
+            releases=self.releases(node),
+        )
+
+    def edit(self, node: Node) -> EditTemplate | None:
+        if not isinstance(node.value, str):
+            self.error(node.line, f"an edit is text like `set --flag value`, not {node.kind}")
+            return None
+        try:
+            edit = parse_edit(node.value)
+        except TemplateError as error:
+            self.error(node.line, f"edit {node.value!r}: {error}")
+            return None
+        self._placeholders(node.value, node.line, "edit")
+        return edit
+
+    def template(self, text: str, node: Node, key: str) -> None:
+        self._placeholders(text, node.line_of(key), key)
+
+    def _placeholders(self, text: str, line: int, what: str) -> None:
+        try:
+            found = placeholders(text)
+        except TemplateError as error:
+            self.error(line, f"{what}: {error}")
+            return
+        for name in (n for p in found for n in p.facts):
+            if name.removeprefix("capture.") in self.groups:
+                continue
+            if "." in name or name == "release":
+                problem = (
+                    check_fact_name(name)
+                    if not name.startswith("capture.")
+                    else f"no pattern has a group {name}"
+                )
+            else:
+                problem = (
+                    f"{{{name}}} is neither a fact nor a named group of `match`{nearest(name, self.groups)}"
+                )
+            if problem:
+                self.error(line, f"{what}: {problem} (write {{{{ for a brace)")
+
+    def examples(self, node: Node) -> dict[str, Any]:
+        examples = node.value.get("examples")
+        if examples is None or examples.value is None:
+            return {}
+        if not examples.is_map:
+            self.error(examples.line, f"`examples` is a mapping with bad, ok, command, not {examples.kind}")
+            return {}
+        self.keys(examples, EXAMPLE_KEYS, "examples")
+        out: dict[str, Any] = {}
+        for kind, allowed, needed in (
+            ("bad", BAD_KEYS, ("log",)),
+            ("ok", OK_KEYS, ("log",)),
+            ("command", COMMAND_KEYS, ("before", "after")),
+        ):
+            out[kind] = [
+                e for e in (self.example(i, kind, allowed, needed) for i in self.list(examples, kind)) if e
+            ]
+        return out
+
+    def example(
+        self, node: Node, kind: str, allowed: tuple[str, ...], needed: tuple[str, ...]
+    ) -> dict[str, Any]:
+        if not node.is_map:
+            self.error(node.line, f"an example of `{kind}` is a mapping, not {node.kind}")
+            return {}
+        self.keys(node, allowed, f"an example of `{kind}`")
+        for key in needed:
+            if not self.text(node, key).strip():
+                self.error(node.line, f"an example of `{kind}` needs `{key}`")
+        out: dict[str, Any] = {"line": node.line}
+        for key, value in node.items():
+            if key == "also":
+                out[key] = list(self.texts(node, key))
+            elif key == "remedy":
+                if not isinstance(value.value, int) or isinstance(value.value, bool) or value.value < 0:
+                    self.error(value.line, "`remedy` is the number of a remedy, from 0")
+                out[key] = value.value
+            else:
+                out[key] = self.text(node, key)
+        if "release" in out:
+            try:
+                parse_release(out["release"])
+            except ValueError as error:
+                self.error(node.line_of("release"), f"release: {error}")
+        if "gpu" in out and not _GPU.match(out["gpu"]):
+            self.error(node.line_of("gpu"), f"gpu: {out['gpu']!r} is not like 4xsm120@95")
+        return out
+
+    # --- scalars ----------------------------------------------------------------------------------
+
+    def keys(self, node: Node, allowed: Iterable[str], what: str) -> None:
+        allowed = tuple(allowed)
+        for key in node.value:
+            if key not in allowed:
+                self.error(node.line_of(key), f"unknown key {key!r} in {what}{nearest(key, allowed)}")
+
+    def text(self, node: Node, key: str) -> str:
+        """The text of an optional scalar, "" when missing; numbers are taken as written."""
+        value = node.value.get(key)
+        if value is None or value.value is None:
+            return ""
+        if value.is_map or value.is_list or isinstance(value.value, bool):
+            self.error(node.line_of(key), f"`{key}` takes text, not {value.kind}")
+            return ""
+        return value.raw.strip() if key not in ("log", "pattern", "literal", "before", "after") else value.raw
+
+    def list(self, node: Node, key: str) -> list[Node]:
+        value = node.value.get(key)
+        if value is None or value.value is None:
+            return []
+        if not value.is_list:
+            self.error(node.line_of(key), f"`{key}` takes a list, not {value.kind}")
+            return []
+        return list(value.value)
+
+    def texts(self, node: Node, key: str) -> tuple[str, ...]:
+        out = []
+        for item in self.list(node, key):
+            if not isinstance(item.value, str):
+                self.error(item.line, f"`{key}` takes a list of texts; this is {item.kind}")
+            else:
+                out.append(item.value)
+        return tuple(out)
+
+    def flag(self, node: Node, key: str) -> bool:
+        value = node.value.get(key)
+        if value is None:
+            return False
+        if not isinstance(value.value, bool):
+            self.error(node.line_of(key), f"`{key}` is true or false, not {value.kind}")
+            return False
+        return value.value
+
+    def choice(self, node: Node, key: str, allowed: Iterable[str], default: str) -> str:
+        text, allowed = self.text(node, key), tuple(allowed)
+        if not text:
+            return default
+        if text not in allowed:
+            self.error(
+                node.line_of(key), f"{key}: {text!r} is none of {', '.join(allowed)}{nearest(text, allowed)}"
+            )
+            return default
+        return text
+
+    def member(self, node: Node, key: str, kind: type[E], default: E) -> E:
+        return kind(self.choice(node, key, [m.value for m in kind], default.value))
+
+    def confidence(self, node: Node, default: float) -> float:
+        value = node.value.get("confidence")
+        if value is None:
+            return default
+        if (
+            isinstance(value.value, bool)
+            or not isinstance(value.value, (int, float))
+            or not 0 < value.value <= 1
+        ):
+            self.error(
+                node.line_of("confidence"), f"confidence is a number in (0, 1], not {value.raw or value.kind}"
+            )
+            return default
+        return float(value.value)
+
+    def releases(self, node: Node) -> ReleaseRange:
+        return self._tried(node, "releases", ReleaseRange.parse, _ANY)
+
+    def _tried(self, node: Node, key: str, parse: Callable[[str], T], default: T) -> T:
+        text = self.text(node, key)
+        if not text:
+            return default
+        try:
+            return parse(text)
+        except ValueError as error:
+            self.error(node.line_of(key), f"{key}: {error}")
+            return default
