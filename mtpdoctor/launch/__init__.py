@@ -1,1 +1,1 @@
-"""See docs/architecture.md."""
+"""Launch commands in every form people write them, and edits to them. See docs/architecture.md."""

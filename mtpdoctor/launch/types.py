@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -70,6 +70,8 @@ class LaunchCommand:
     env: Mapping[str, str]
     positionals: tuple[str, ...] = ()
     container: Mapping[str, str] | None = None  # image, gpus, shm_size, ipc, ... where the form has them
+    env_files: tuple[str, ...] = ()  # files that set further variables; named, never read
+    scheduler: Mapping[str, str] = field(default_factory=dict)  # #SBATCH options, replicas of a manifest, ...
 
     def value(self, dest: str) -> tuple[str, ...] | None:
         """Values of the last use of a flag; None when not given; () for a switch."""

@@ -1,0 +1,40 @@
+"""One paste-ready shell command for a launch in any form."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from mtpdoctor.launch.types import FlagUse, LaunchCommand
+
+_REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|[@*]|\{[\w@*]+[^{}]*\}|\([^()]*\))|`[^`]*`")
+
+
+def _word(value: str) -> str:
+    """Quoted for a shell; what only the person's own shell can resolve stays live in double quotes."""
+    if _REFERENCE.search(value):
+        out: list[str] = []
+        at = 0
+        for m in _REFERENCE.finditer(value):
+            out += (re.sub(r'(["\\$`])', r"\\\1", value[at : m.start()]), m[0])
+            at = m.end()
+        out.append(re.sub(r'(["\\$`])', r"\\\1", value[at:]))
+        return '"' + "".join(out) + '"'
+    return shlex.quote(value)
+
+
+def _flag(use: FlagUse) -> str:
+    if use.joined:
+        return f"{use.name}={_word(use.values[0])}" if use.values[0] else f"{use.name}="
+    return " ".join([use.name, *map(_word, use.values)])
+
+
+def command_line(command: LaunchCommand, *, multiline: bool = False) -> str:
+    """The command as a shell line: environment, program, arguments. Nothing of the form's container is in it.
+
+    ``multiline`` writes one flag a line with ``\\`` continuations.
+    """
+    env = [f"{name}={_word(value)}" for name, value in command.env.items()]
+    program = [_word(w) for w in command.program or ("python3", "-m", "sglang.launch_server")]
+    head = " ".join([*env, *program, *map(_word, command.positionals)])
+    return (" \\\n  " if multiline else " ").join([head, *map(_flag, command.flags)])
