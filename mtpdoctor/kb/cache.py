@@ -9,7 +9,6 @@ was not there. Nothing here raises on I/O errors: a cache is never needed.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import zlib
@@ -26,16 +25,14 @@ FORMAT = 1
 
 def source_key(files: Sequence[Path]) -> str:
     """Changes whenever a source file, the package or the cache's own format does."""
-    digest = hashlib.sha256(f"{FORMAT}\0{__version__}\0".encode())
+    parts = [f"{FORMAT} {__version__}"]
     for path in files:
         try:
             stat = path.stat()
         except OSError:
             continue
-        digest.update(
-            f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}\0{stat.st_ctime_ns}\0".encode(errors="replace")
-        )
-    return digest.hexdigest()
+        parts.append(f"{path} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}")
+    return "\n".join(parts)
 
 
 def cache_file(folders: Sequence[Path]) -> Path | None:
@@ -46,7 +43,7 @@ def cache_file(folders: Sequence[Path]) -> Path | None:
         base = Path(platformdirs.user_cache_dir("mtpdoctor", appauthor=False))
     except Exception:  # no home, broken environment: work without a cache
         return None
-    name = hashlib.sha256("\0".join(map(str, folders)).encode(errors="replace")).hexdigest()[:16]
+    name = f"{zlib.crc32(os.fsencode(os.pathsep.join(map(str, folders)))):08x}"
     return base / f"knowledge-{name}.jsonl"
 
 

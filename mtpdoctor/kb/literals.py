@@ -10,17 +10,17 @@ Regexes are parsed by the standard library's own regex parser. What only the pac
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
-try:  # Python 3.11 moved it and deprecated the old name
-    from re import _constants as _sre  # type: ignore[attr-defined]
-    from re import _parser as _sre_parse
-except ImportError:  # pragma: no cover - Python 3.10
-    import sre_constants as _sre  # type: ignore[no-redef]
-    import sre_parse as _sre_parse  # type: ignore[no-redef]
+# Python 3.11 moved the parser and deprecated the old names.
+_NEW = sys.version_info >= (3, 11)
+_sre: Any = importlib.import_module("re._constants" if _NEW else "sre_constants")
+_sre_parse: Any = importlib.import_module("re._parser" if _NEW else "sre_parse")
 
 MIN_LITERAL = 6
 _MAX_PIECE = 200

@@ -48,7 +48,7 @@ def knowledge_folder() -> Path:
 
 def knowledge_files(folder: Path) -> list[Path]:
     """The YAML files with rules under a folder, sorted."""
-    found = []
+    found: list[Path] = []
     for base, folders, names in os.walk(folder):
         top = Path(base) == folder
         folders[:] = sorted(f for f in folders if not f.startswith(".") and not (top and f in _SKIPPED))

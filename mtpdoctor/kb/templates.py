@@ -318,7 +318,8 @@ def resolve_edit(
     op = EditOp(template.op)
     whole = _PLACEHOLDER.fullmatch(template.name) is not None
     name, missing = _fill(template.name, facts, captures, _for_flag if whole else _for_part_of_flag)
-    value, more = None, ()
+    value: str | None = None
+    more: tuple[str, ...] = ()
     if template.value is not None:
         value, more = _fill(template.value, facts, captures, _for_edit)
     return Edit(op, name, value), (*missing, *more)

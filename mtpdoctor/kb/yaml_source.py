@@ -7,7 +7,6 @@ Here the composed node graph is kept: scalars follow the YAML 1.2 core (only ``t
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -97,6 +96,8 @@ class Node:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """ " (did you mean X?)" or an empty string."""
+    import difflib
+
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f" (did you mean {close[0]}?)" if close else ""
 
