@@ -147,6 +147,15 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Physical lines ``first``..``last`` (inclusive) of one file."""
+
+    file: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """One launch attempt inside a log: its lines, marks and events, in order."""
 
@@ -160,6 +169,14 @@ class Attempt:
     ready: Line | None  # "The server is fired up and ready to roll!"
     stage: Stage  # how far it got
     shutdown: Line | None  # the user asked it to stop
+    spans: tuple[Span, ...] = ()  # its lines, file by file: several files need not be one range
+    command_text: str | None = None  # the launch command, continuation lines joined, prompt marks off
+
+    def holds(self, line: Line) -> bool:
+        """Is the line one of this attempt's?"""
+        if not self.spans:
+            return self.first <= (line.file, line.number) <= self.last
+        return any(s.file == line.file and s.first <= line.number <= s.last for s in self.spans)
 
 
 @dataclass(frozen=True, slots=True)

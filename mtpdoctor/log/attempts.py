@@ -1,0 +1,334 @@
+"""One log, several launches: where each begins and ends, and what its events mean in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mtpdoctor.log.command_line import command_at, find_command, is_command
+from mtpdoctor.log.events import RawEvent, Weight, exit_status
+from mtpdoctor.log.observe import Observer
+from mtpdoctor.log.server_args import parse_server_args
+from mtpdoctor.log.stages import READY, is_batch, mark_of, stage_of_traceback
+from mtpdoctor.log.traceback import is_record
+from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Span, Stage, StageMark
+
+LITERALS = (
+    "launch_server.py:",
+    "NVIDIA Release",
+    "== CUDA ==",
+    "Scheduled restart job",
+    "Started Container",
+    "Created container",
+    "Container started",
+    "kill_process_tree called",
+    "torch.distributed.run",
+)
+_CONTAINER_START = re.compile(
+    r"^== CUDA ==|^=+ NVIDIA|Scheduled restart job, restart counter|Started [Cc]ontainer|Created container|systemd\[\d+\]: Started |^Starting \S*sglang"
+)
+_LAUNCH_WARNING = re.compile(r"launch_server\.py:\d+: \w*Warning")
+# Fields that tell one server process from another.
+_IDENTITY = (
+    "host",
+    "port",
+    "node_rank",
+    "nnodes",
+    "dist_init_addr",
+    "model_path",
+    "disaggregation_mode",
+    "base_gpu_id",
+)
+
+
+@dataclass(slots=True)
+class _Item:
+    """Something noteworthy at one line."""
+
+    line: Line
+    what: str  # command | warning | usage | server_args | container | mark | ready | event | batch | end
+    event: RawEvent | None = None
+    stage: Stage | None = None
+
+
+@dataclass(slots=True)
+class _State:
+    """What one stream of one file has shown since the last boundary."""
+
+    ended: bool = False
+    touched: bool = False  # anything but a command line was seen
+    last: int = 0  # last line number that belongs to it
+    servers: list[tuple[object, ...]] = field(default_factory=list)
+    progressed: bool = False  # beyond server_args
+    failed_main: bool = False
+
+
+def items_of(lines: Sequence[Line], events: Sequence[RawEvent]) -> list[_Item]:
+    """Everything in ``lines`` that tells starts, stages and ends, in reading order.
+
+    ``lines`` are those outside tracebacks.
+    """
+    items: list[_Item] = []
+    for i, line in enumerate(lines):
+        body = line.body
+        if not body:
+            continue
+        if is_batch(line):
+            items.append(_Item(line, "batch"))
+            continue
+        if (
+            ("launch_server" in body or "sglang" in body)
+            and is_command(line)
+            and command_at(lines, i) is not None
+        ):
+            items.append(_Item(line, "command"))
+            continue
+        if "launch_server.py:" in body and _LAUNCH_WARNING.search(body):
+            items.append(_Item(line, "warning"))
+            continue
+        if _CONTAINER_START.search(body):
+            items.append(_Item(line, "container"))
+            continue
+        if "kill_process_tree called" in body:
+            items.append(_Item(line, "end"))
+            continue
+        stage = mark_of(line)
+        if stage is None:
+            continue
+        if stage is Stage.ARGPARSE:
+            items.append(_Item(line, "usage", stage=stage))
+        elif "server_args=" in body:
+            items.append(_Item(line, "server_args", stage=stage))
+        else:
+            items.append(_Item(line, "ready" if READY in body else "mark", stage=stage))
+    items.extend(_Item(e.first, "event", event=e) for e in events)
+    items.sort(key=lambda item: item.line.key)
+    return items
+
+
+def boundaries(items: Sequence[_Item]) -> list[int]:
+    """Line numbers of one file at which a new launch attempt begins (the first attempt's start is not listed)."""
+    out: list[int] = []
+    states: dict[str, _State] = {}
+    for item in items:
+        stream = item.line.stream
+        state = states.setdefault(stream, _State())
+        start = _starts(item, state)
+        if start:
+            at = item.line.number
+            if item.what in ("server_args", "event", "mark") and state.last:
+                at = min(at, state.last + 1)
+            if not out or at > out[-1]:
+                out.append(at)
+            state = states[stream] = _State()
+        _note(item, state)
+    return out
+
+
+def _starts(item: _Item, state: _State) -> bool:
+    if not state.touched:
+        return False
+    if item.what == "command":
+        return state.ended or state.progressed or bool(state.servers)
+    if item.what in ("usage", "container", "warning"):
+        return state.ended
+    if item.what == "server_args":
+        identity = _identity(item.line)
+        if (
+            state.servers
+            and identity not in state.servers
+            and identity[2] not in (None, *[s[2] for s in state.servers])
+        ):
+            return False  # another node of the same launch
+        if state.ended:
+            return bool(state.servers) or state.failed_main or state.progressed
+        return identity in state.servers and state.progressed
+    if item.what == "mark":
+        return state.ended and state.progressed and item.stage is Stage.DIST_INIT and state.failed_main
+    if item.what == "event" and item.event is not None and item.event.main:
+        return state.ended and state.failed_main
+    if item.what == "event" and item.event is not None and item.event.kind is EventKind.ARGPARSE:
+        return state.ended
+    return False
+
+
+def _identity(line: Line) -> tuple[object, ...]:
+    args = parse_server_args(line.text) or {}
+    return tuple(str(args.get(name)) if name in args else None for name in _IDENTITY)
+
+
+def _note(item: _Item, state: _State) -> None:
+    event = item.event
+    end = event.end if event is not None else item.line
+    state.last = max(state.last, end.number)
+    if item.what == "command":
+        return
+    state.touched = True
+    if item.what == "server_args":
+        state.servers.append(_identity(item.line))
+    elif item.what in ("mark", "ready", "batch"):
+        state.progressed = True
+    elif item.what == "end":
+        state.ended = state.ended or "include_parent=True" in item.line.body
+    elif event is not None:
+        if event.main or event.kind is EventKind.ARGPARSE:
+            state.ended = state.failed_main = True
+        elif event.kind in (EventKind.SIGNAL, EventKind.EXIT, EventKind.SHUTDOWN, EventKind.OOM_KILL):
+            state.ended = state.ended or event.weight is not Weight.NONE or exit_status(event.line.body) == 0
+        elif event.kind is EventKind.ERROR and event.weight is Weight.DIES and not is_record(event.line):
+            state.ended = True
+
+
+# -- one attempt ---------------------------------------------------------------------------------------
+
+
+def build_attempt(
+    index: int,
+    spans: Sequence[Span],
+    items: Sequence[_Item],
+    lines: Sequence[Line],
+) -> Attempt:
+    """The attempt made of ``items`` and ``lines`` (both in order, of these spans only)."""
+    marks = _marks(items)
+    ready = next((i.line for i in items if i.what == "ready"), None)
+    batches = [i.line for i in items if i.what == "batch"]
+    started = any(m.stage is Stage.WARMUP for m in marks)
+    if batches and ready is None and (not started or len(batches) > 4):
+        marks.append(StageMark(Stage.SERVING, batches[0], batches[0].rank))
+        marks.sort(key=lambda m: m.line.key)
+    raw = [i.event for i in items if i.event is not None]
+    healthy = sorted([m.line for m in marks] + batches, key=lambda x: x.key)
+    shutdown = _shutdown(raw, ready, bool(batches))
+    events = tuple(_weigh(raw, marks, healthy, shutdown, ready))
+    observer = Observer()
+    for line in lines:
+        observer.feed(line)
+    text, command = find_command(lines) or (None, None)
+    return Attempt(
+        index=index,
+        first=(spans[0].file, spans[0].first),
+        last=(spans[-1].file, spans[-1].last),
+        marks=tuple(marks),
+        events=events,
+        observations=observer.finish(),
+        command=command,
+        ready=ready,
+        stage=_reached(events, marks),
+        shutdown=shutdown.line if shutdown is not None else None,
+        spans=tuple(spans),
+        command_text=text,
+    )
+
+
+def _marks(items: Sequence[_Item]) -> list[StageMark]:
+    marks = [StageMark(i.stage, i.line, i.line.rank) for i in items if i.stage is not None]
+    # bars repeat themselves: the first and the last of a run are enough
+    out: list[StageMark] = []
+    for mark in marks:
+        if len(out) > 1 and all(
+            (m.stage, m.rank, m.line.stream) == (mark.stage, mark.rank, mark.line.stream) for m in out[-2:]
+        ):
+            out[-1] = mark
+        else:
+            out.append(mark)
+    return out
+
+
+def _shutdown(raw: Sequence[RawEvent], ready: Line | None, serving: bool) -> RawEvent | None:
+    """The first sign that the server was asked to stop, unless it was dying already."""
+    for event in raw:
+        if event.weight is Weight.DIES and event.kind is not EventKind.SHUTDOWN:
+            if event.kind is EventKind.TRACEBACK or ready is None:
+                return None
+        if event.kind is EventKind.SHUTDOWN and event.weight is Weight.STOPPED:
+            return event
+        if event.weight is Weight.STOPPED and event.kind in (EventKind.EXIT, EventKind.SIGNAL):
+            return event
+    return None
+
+
+def _weigh(
+    raw: Sequence[RawEvent],
+    marks: Sequence[StageMark],
+    healthy: Sequence[Line],
+    shutdown: RawEvent | None,
+    ready: Line | None,
+) -> list[Event]:
+    died = any(e.weight in (Weight.FOLLOWS, Weight.DIES) for e in raw)
+    events: list[Event] = []
+    for event in raw:
+        stage = _stage_at(event, marks, ready)
+        fatal = False
+        if shutdown is not None and event.first.key >= shutdown.first.key:
+            fatal = False
+        elif event.weight in (Weight.DIES, Weight.FOLLOWS):
+            fatal = not (event.main and _goes_on(event, healthy, ready))
+        elif event.weight is Weight.LIKELY:
+            fatal = not _goes_on(event, healthy, ready)
+            if fatal and ready is not None and event.first.key > ready.key and not died:
+                # an error told while serving and nothing that says that the server went down
+                fatal = event.traceback is not None and not is_record(event.traceback.root.head)
+        events.append(
+            Event(
+                event.kind,
+                event.line,
+                stage,
+                event.rank,
+                event.summary,
+                traceback=event.traceback,
+                fatal=fatal,
+            )
+        )
+    return sorted(events, key=lambda e: e.line.key)
+
+
+def _goes_on(event: RawEvent, healthy: Sequence[Line], ready: Line | None) -> bool:
+    """Did the launch get further, in the same stream, after the event?"""
+    end = event.end.key
+    same = [h for h in healthy if h.key > end and h.stream == event.line.stream and h.file == event.line.file]
+    if event.rank is not None and not (ready is not None and ready.key > end):
+        same = [h for h in same if h.rank == event.rank]
+    return bool(same)
+
+
+def _stage_at(event: RawEvent, marks: Sequence[StageMark], ready: Line | None) -> Stage:
+    if event.kind is EventKind.ARGPARSE:
+        return Stage.ARGPARSE
+    at = event.first.key
+    before = [m for m in marks if m.line.key < at]
+    if event.rank is not None:
+        own = [m for m in before if m.rank == event.rank and m.line.stream == event.line.stream]
+        before = own or before
+    current = before[-1].stage if before else None
+    was_ready = current is Stage.SERVING or (ready is not None and ready.key < at)
+    if event.traceback is not None:
+        stage = stage_of_traceback(event.traceback, current, was_ready)
+        if stage is not None:
+            return stage
+    if was_ready:
+        return Stage.SERVING
+    if current is not None:
+        return current
+    return _stage_by_text(event)
+
+
+def _stage_by_text(event: RawEvent) -> Stage:
+    """For an event before any stage mark: what its own text suggests."""
+    text = event.line.body
+    if re.search(
+        r"ImportError|ModuleNotFoundError|undefined symbol|cannot open shared object|No module named", text
+    ):
+        return Stage.IMPORT
+    if event.traceback is None and event.kind in (EventKind.ERROR, EventKind.OOM_KILL, EventKind.EXIT):
+        return Stage.ENV
+    return Stage.SERVER_ARGS if event.traceback is not None else Stage.ENV
+
+
+def _reached(events: Sequence[Event], marks: Sequence[StageMark]) -> Stage:
+    """How far the launch got: the stage of the first fatal event, else the furthest stage entered."""
+    fatal = [e for e in events if e.fatal]
+    if fatal:
+        causes = [e for e in fatal if e.kind not in (EventKind.EXIT, EventKind.SIGNAL)]
+        return (causes or fatal)[0].stage
+    return max((m.stage for m in marks), key=lambda s: s.order, default=Stage.ENV)

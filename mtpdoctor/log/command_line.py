@@ -1,0 +1,179 @@
+"""The line(s) of a log that show the launch command."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Sequence
+
+from mtpdoctor.log.types import Attempt, Line, LogReading
+
+LITERALS = (
+    "sglang.launch_server",
+    "sglang serve",
+    "sglang/launch_server",
+    "sglang_router",
+    "launch_server.py",
+)
+
+_LAUNCH = re.compile(
+    r"(?:\bpython[\d.]*\s+(?:-\w+\s+)*-m\s+sglang\.launch_server\b|\bsglang\s+serve\b|\bsglang/launch_server\.py\b|\S*launch_server\.py\b"
+    r"|-m\s+sglang\.launch_server\b)"
+)
+_FLAG = re.compile(r"\s--?[a-zA-Z]|\s\$?\{?\w*MODEL|\s\\?$")
+_PROMPT = re.compile(
+    r"^\s*(?:\[[^\]\s]*\]\s*)?(?:(?:\([\w.-]+\)\s*)*[\w.-]+@[\w.-]+(?::[^$#>]*)?[$#>]\s+|[\w.~/-]*[$#]\s+|>{1,3}\s+|\++\s+|%\s+)"
+)
+_LABEL = re.compile(
+    r"(?i)^\s*(?:\[[^\]]{0,40}\]\s*)?(?:-?\s*)(?:(?:the )?(?:full |launch(?:ing)?|start(?:ing)?|run(?:ning)?|exec(?:uting)?|server|sglang"
+    r"|final|docker)?\s*(?:server |sglang |launch )?(?:command|cmd|args|entrypoint|with command|running|executing|launching|exec|cmdline"
+    r"|starting|ExecStart)(?:\s+line)?\s*(?:is)?\s*[:=]\s*)"
+)
+_NOT_COMMAND = re.compile(
+    r"UserWarning|is still supported|Example: |^\s*usage: |: error: |\bps aux\b|^\s*File \"|is deprecated|recommended entrypoint"
+    r"|^\s*\w+\s+\d+\s+[\d.]+\s+[\d.]+\s+\d+\s+\d+|No module named|command not found|\bTraceback\b|Killed\s|Aborted\s|Segmentation fault"
+    r"|grep |dead but|please use|Please (?:use|run)|try running|pip install|# |^\s*//"
+)
+_ASSIGN = re.compile(r"^(?:env\s+)?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s'\"]*)\s+)*$")
+
+
+def launch_command(attempt: Attempt, reading: LogReading | None = None) -> tuple[str, Line] | None:
+    """The launch command that an attempt shows, joined, without prompt marks, and the line it begins on.
+
+    None when no line shows it. ``reading`` is not needed: reading a log keeps the text in the attempt.
+    """
+    if attempt.command is None or attempt.command_text is None:
+        return None
+    return attempt.command_text, attempt.command
+
+
+def find_command(lines: Sequence[Line]) -> tuple[str, Line] | None:
+    """The launch command shown in ``lines`` (in order); where there are several, the last that no shell
+    variable is left in. None when no line shows one."""
+    best: tuple[str, Line] | None = None
+    for i, line in enumerate(lines):
+        found = command_at(lines, i)
+        if found is not None and (best is None or _better(found, best[0])):
+            best = (found, line)
+    return best
+
+
+def is_command(line: Line) -> bool:
+    """Does the line (the first of several, where backslashes continue it) show a launch command?"""
+    return _clean(line) is not None
+
+
+def _better(new: str, old: str) -> bool:
+    """A shell's trace shows what variables had become; a later, longer form wins over an unexpanded one."""
+    return "$" in old and "$" not in new
+
+
+def command_at(lines: Sequence[Line], i: int) -> str | None:
+    """The command that begins at line ``i``, with its continuation lines, or None."""
+    text = _clean(lines[i])
+    if text is None:
+        return None
+    parts = [text.rstrip()]
+    stream = (lines[i].file, lines[i].stream)
+    j = i + 1
+    while parts[-1].endswith("\\") and j < len(lines) and len(parts) < 200:
+        if (lines[j].file, lines[j].stream) == stream:
+            parts.append(re.sub(r"^\s*>\s+", "", lines[j].body).rstrip())
+        j += 1
+    joined = " ".join(p[:-1].strip() if p.endswith("\\") else p.strip() for p in parts).strip()
+    if len(parts) > 1 and not _LAUNCH.search(joined):
+        return None
+    return joined if _has_arguments(joined) else None
+
+
+def _has_arguments(text: str) -> bool:
+    m = _LAUNCH.search(text)
+    return bool(m and re.search(r"\s-{1,2}[a-zA-Z]|\s\$", text[m.end() :]))
+
+
+def _clean(line: Line) -> str | None:
+    """The command text at the line without marks around it, None when it is not one."""
+    body = line.body
+    if len(body) > 20_000:
+        return None
+    if "sglang" not in body and "launch_server" not in body and not body.rstrip().endswith("\\"):
+        return None
+    if body.lstrip().startswith("server_args=") or _NOT_COMMAND.search(_before_arguments(body)):
+        return None
+    listed = _from_list(body)
+    if listed is not None:
+        return listed
+    m = _LAUNCH.search(body)
+    if not m:
+        # "docker run ... \" or "VAR=1 \": the launch may stand on a continuation line.
+        if body.rstrip().endswith("\\") and re.match(
+            r"^\s*(?:\$ |\++ |# )?(?:[A-Z_]+=\S* |docker run|srun |exec |nohup |numactl )", body
+        ):
+            return _PROMPT.sub("", body, count=1).strip()
+        return None
+    text = _LABEL.sub("", _PROMPT.sub("", body, count=1), count=1)
+    m = _LAUNCH.search(text)
+    if not m:
+        return None
+    before = text[: m.start()]
+    if not _plausible_prefix(before):
+        return None
+    text = text.strip()
+    if text[:1] in "'\"`" and text[-1:] == text[:1] and len(text) > 2:
+        text = text[1:-1]
+    return text.strip()
+
+
+def _before_arguments(body: str) -> str:
+    """The part of the line up to the launch itself and a little more (arguments may hold any word)."""
+    m = _LAUNCH.search(body)
+    return body if not m else body[: m.end() + 40].split(" --", 1)[0]
+
+
+def _plausible_prefix(before: str) -> bool:
+    """What stands before ``python -m sglang.launch_server`` in a command: assignments, wrappers, paths."""
+    before = before.strip()
+    if not before or len(before) > 4000:
+        return not before
+    if _ASSIGN.match(before + " "):
+        return True
+    first = (
+        re.sub(r"^(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|\S*)\s+)*", "", before)
+        .split(" ", 1)[0]
+        .rsplit("/", 1)[-1]
+    )
+    first = first.strip("'\"`")
+    return bool(
+        re.match(
+            r"^(?:exec|env|nohup|numactl|sudo|time|timeout|docker|podman|nerdctl|srun|mpirun|ssh|bash|sh|taskset|uv|uvx|conda|nsys|ncu"
+            r"|torchrun|setsid|stdbuf|apptainer|singularity|kubectl|cd|export|source|\.|set|python[\d.]*|ExecStart=?\S*|xargs|script"
+            r"|micromamba|poetry|pixi|ray|accelerate|strace|gdb|nice|ionice|chroot|gosu|tini|dumb-init|catchsegv|enroot|pdsh|CMD|RUN|ENTRYPOINT)$",
+            first,
+        )
+        or before.startswith(("/", "~", "./", "../", "${", "$"))
+    )
+
+
+def _from_list(body: str) -> str | None:
+    """``['python3', '-m', 'sglang.launch_server', ...]`` or a JSON list, as one shell line."""
+    start = body.find("[")
+    while start >= 0:
+        end = body.rfind("]")
+        if end <= start:
+            return None
+        piece = body[start : end + 1]
+        if len(piece) > 20 and piece[1:].lstrip()[:1] in ("'", '"'):
+            try:
+                words = ast.literal_eval(piece)
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                words = None
+            if isinstance(words, list) and all(isinstance(w, str) for w in words):
+                joined = " ".join(shlex.quote(w) for w in words)
+                shell = next((w for w in words if _LAUNCH.search(w) and " -" in w), None)
+                if shell is not None:
+                    return shell
+                if _LAUNCH.search(" ".join(words)):
+                    return joined
+        start = body.find("[", start + 1)
+    return None

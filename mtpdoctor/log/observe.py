@@ -1,0 +1,179 @@
+"""Values read off single log lines, by the fact names of docs/knowledge-format.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mtpdoctor.log.server_args import parse_server_args
+from mtpdoctor.log.types import Line, Observation
+
+_NUM = r"(-?\d+(?:\.\d+)?)"
+_RELEASE = r"v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)*)(?![\w.]*\d)"
+
+# Literals whose lines are worth looking at. None is frequent in a serving log.
+LITERALS = (
+    "server_args=",
+    "Load weight begin",
+    "Load weight end",
+    "Memory pool end",
+    "KV Cache is allocated",
+    "max_total_num_tokens=",
+    "total capacity of",
+    "is occupied by",
+    "in use by another process",
+    "dist-info",
+    "sglang==",
+    "sglang-0.",
+    "sgl-project/sglang",
+    "lmsysorg/sglang",
+    "SGLang version",
+    "sglang version",
+    "sglang: 0.",
+    "sglang_version",
+    "NVIDIA H",
+    "NVIDIA A",
+    "NVIDIA B",
+    "NVIDIA L",
+    "NVIDIA R",
+    "NVIDIA G",
+    "NVIDIA_",
+    "cuda capability",
+    "device_name=",
+    "compute capability",
+    "CUDA_VISIBLE_DEVICES=",
+)
+
+_RELEASES = tuple(
+    re.compile(p)
+    for p in (
+        rf"\bsglang(?:\[[\w,]*\])?\s*==\s*{_RELEASE}",
+        rf"\bsglang-{_RELEASE}(?:\+\w+)?\.(?:dist-info|egg-info|tar\.gz)",
+        rf"\bsglang-{_RELEASE}-py3",
+        rf"lmsysorg/sglang(?::|\S*/sglang:){_RELEASE}",
+        rf"(?i)\bsglang[ _]version[:= '\"]+{_RELEASE}",
+        rf"^\s*sglang:\s+{_RELEASE}\s*$",
+        rf"^sglang\s+{_RELEASE}(?:\s|$)",
+        rf"(?i)\bInstalled sglang\s+{_RELEASE}",
+        rf"Successfully installed .*\bsglang-{_RELEASE}(?:\s|$)",
+    )
+)
+_SIMPLE: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    (
+        "log.avail_mem_before_load_gib",
+        "Load weight begin",
+        re.compile(rf"Load weight begin\..{{0,40}}avail mem={_NUM} ?G"),
+    ),
+    (
+        "log.avail_mem_after_load_gib",
+        "Load weight end",
+        re.compile(rf"Load weight end\..*?avail mem={_NUM} ?G"),
+    ),
+    ("log.weights_gib", "Load weight end", re.compile(rf"Load weight end\..*?mem usage={_NUM} ?G")),
+    (
+        "log.avail_mem_after_pool_gib",
+        "Memory pool end",
+        re.compile(rf"Memory pool end\..{{0,40}}avail mem={_NUM} ?G"),
+    ),
+    ("log.kv_tokens", "Cache is allocated", re.compile(r"KV Cache is allocated\..*?#tokens: (\d+)")),
+    ("log.max_total_num_tokens", "max_total_num_tokens=", re.compile(r"\bmax_total_num_tokens=(\d+)")),
+    (
+        "log.max_running_requests",
+        "max_running_requests=",
+        re.compile(r"max_total_num_tokens=.*\bmax_running_requests=(\d+)"),
+    ),
+    ("log.context_len", "context_len=", re.compile(r"max_total_num_tokens=.*\bcontext_len=(\d+)")),
+    ("log.total_mem_gib", "total capacity of", re.compile(r"total capacity of (\d+(?:\.\d+)? [GM]iB)")),
+    (
+        "host.gpu.memory_gib",
+        "total capacity of",
+        re.compile(r"GPU \d+ has a total capacity of (\d+(?:\.\d+)? [GM]iB)"),
+    ),
+    ("host.gpu.free_gib", "is free", re.compile(r"of which (\d+(?:\.\d+)? [GMK]iB) is free")),
+)
+_ARCHITECTURE = re.compile(r"Load weight end\..*?\btype=(\w+)")
+_ACCEPT_LEN = re.compile(r"accept len: (\d+(?:\.\d+)?)")
+_GPU_NAME = re.compile(
+    r"\b(?:NVIDIA[ _])((?:GeForce[ _])?(?:RTX[ _](?:PRO[ _])?\w+(?:[ _](?:Ti|SUPER|D|Ada Generation|Blackwell \w+ Edition))?"
+    r"|H\d{2,3}(?:[ _](?:PCIe|NVL|80GB HBM3|SXM\w*))?|GH200(?:[ _]\w+)?|GB\d{2,3}|B\d{3}|A\d{2,3}(?:-\w+(?:-\w+)?)?|L\d{1,2}S?|T4|V100\S*"
+    r"|RTX \w+))(?![\w])"
+)
+_CAPABILITY = (
+    re.compile(r"with cuda capability sm_(\d{2,3})a? is not compatible", re.I),
+    re.compile(r"(?i)compute capability[ :=(]*(\d{1,2})\.(\d)\b(?! or| and above|\+)"),
+    re.compile(r"(?i)device capability[ :=(]*\(?(\d{1,2}), ?(\d)\)"),
+)
+_VISIBLE = re.compile(r"os\.environ\.get\('CUDA_VISIBLE_DEVICES'\)=(None|'[^']*')")
+
+
+def _gib(text: str) -> float:
+    number, unit = text.split()
+    return round(float(number) / {"GiB": 1, "MiB": 1024, "KiB": 1024**2}[unit], 4)
+
+
+def release_in(text: str) -> str | None:
+    """The SGLang release that the text names, None when it names none."""
+    for pattern in _RELEASES:
+        m = pattern.search(text)
+        if m:
+            return m[1]
+    return None
+
+
+class Observer:
+    """Feed the lines of one attempt; the first line that shows a value counts (accept length: the last)."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Observation] = {}
+
+    def feed(self, line: Line) -> None:
+        text = line.text
+        if "server_args=" in text:
+            self._arguments(line)
+            return
+        for name, literal, pattern in _SIMPLE:
+            if literal in text and name not in self._seen and (m := pattern.search(text)):
+                self._note(name, self._number(m[1]), line)
+        if "Load weight end" in text and (m := _ARCHITECTURE.search(text)):
+            self._note("model.architecture", m[1], line)
+        if "accept len" in text and (m := _ACCEPT_LEN.search(text)) and (value := float(m[1])) > 0:
+            self._seen["log.accept_len"] = Observation("log.accept_len", value, line)
+        if "sglang" in text.lower() and "release" not in self._seen and (release := release_in(text)):
+            self._note("release", release, line)
+        self._hardware(line, text)
+
+    def _hardware(self, line: Line, text: str) -> None:
+        if "NVIDIA" in text and "host.gpu.name" not in self._seen and (m := _GPU_NAME.search(text)):
+            self._note("host.gpu.name", "NVIDIA " + m[1].replace("_", " "), line)
+        if "apability" in text and "host.gpu.sm" not in self._seen:
+            for pattern in _CAPABILITY:
+                if m := pattern.search(text):
+                    self._note("host.gpu.sm", int("".join(m.groups())), line)
+                    break
+        if "CUDA_VISIBLE_DEVICES" in text and (m := _VISIBLE.search(text)):
+            self._note("env.CUDA_VISIBLE_DEVICES", None if m[1] == "None" else m[1][1:-1], line)
+
+    def _arguments(self, line: Line) -> None:
+        if any(name.startswith("arg.") for name in self._seen):
+            return
+        for name, value in (parse_server_args(line.text) or {}).items():
+            self._note(f"arg.{name}", value, line)
+
+    @staticmethod
+    def _number(text: str) -> float | int:
+        if text.endswith("B"):
+            return _gib(text)
+        return float(text) if "." in text else int(text)
+
+    def _note(self, name: str, value: object, line: Line) -> None:
+        self._seen.setdefault(name, Observation(name, value, line))
+
+    def finish(self) -> tuple[Observation, ...]:
+        return tuple(sorted(self._seen.values(), key=lambda o: (o.line.key, o.name)))
+
+
+def observations_of(lines: Iterable[Line]) -> tuple[Observation, ...]:
+    observer = Observer()
+    for line in lines:
+        observer.feed(line)
+    return observer.finish()

@@ -1,0 +1,111 @@
+"""The ``server_args=`` line of a log, as data.
+
+Releases up to 0.5.18 print ``ServerArgs(name=value, ...)``, later ones a dictionary. The line may be cut.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+SECRETS = re.compile(r"api_key|password|secret|token$|_key$|watermark", re.I)
+_START = re.compile(r"server_args=(ServerArgs\(|\{)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_LEFT_OUT = re.compile(r" \.\.\.\[\d+ characters left out\]\.\.\. ")
+_NEXT_FIELD = re.compile(r", (?=[a-z]\w*=)")
+_NEXT_KEY = re.compile(r", (?='[a-z]\w*': )")
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+MASK = "***"
+
+
+def parse_server_args(text: str) -> dict[str, Any] | None:
+    """Field -> value of a ``server_args=`` line; None when ``text`` holds no such thing.
+
+    Values are numbers, text, booleans, None, lists, tuples and dictionaries; what is none of these (enum
+    members, nested objects) stays text as printed. Fields behind a cut are left out. Secrets read ``***``.
+    """
+    m = _START.search(text)
+    if not m:
+        return None
+    is_call = m[1] != "{"
+    out: dict[str, Any] = {}
+    pieces = _LEFT_OUT.split(text)
+    parts = _parts(pieces[0], m.end())
+    for piece in pieces[1:]:  # a very long line, its middle left out: go on at the next whole field
+        again = (_NEXT_FIELD if is_call else _NEXT_KEY).search(piece)
+        parts += _parts(piece, again.end()) if again else []
+    for part, whole in parts:
+        name, value = _pair(part, is_call)
+        if name is None or not whole or name in out:
+            continue
+        if SECRETS.search(name) and value not in (None, ""):
+            value = MASK
+        out[name] = value
+    return out
+
+
+def _pair(part: str, is_call: bool) -> tuple[str | None, Any]:
+    part = part.strip()
+    if is_call:
+        m = _NAME.match(part)
+        if not m or part[m.end() : m.end() + 1] != "=":
+            return None, None
+        return m[0], _value(part[m.end() + 1 :])
+    m = re.match(r"(['\"])(\w+)\1\s*:\s*", part)
+    return (m[2], _value(part[m.end() :])) if m else (None, None)
+
+
+def _value(text: str) -> Any:
+    text = text.strip()
+    if len(text) > 100_000:
+        return text[:100_000]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        pass
+    m = re.match(r"<\w+(?:\.\w+)+: (.*)>$", text, re.S)  # an enum member, by its value
+    return _value(m[1]) if m else text
+
+
+def _parts(text: str, start: int) -> list[tuple[str, bool]]:
+    """The comma-separated parts from ``start`` up to the closing bracket; False marks a part that was cut."""
+    parts: list[tuple[str, bool]] = []
+    stack: list[str] = []
+    begin = i = start
+    size = len(text)
+    while i < size:
+        c = text[i]
+        if c in "'\"":
+            i = _end_of_string(text, i)
+            if i < 0:
+                parts.append((text[begin:], False))
+                return parts
+            continue
+        if c in _CLOSERS:
+            stack.append(_CLOSERS[c])
+        elif c in ")]}":
+            if not stack:
+                parts.append((text[begin:i], True))
+                return parts
+            stack.pop()
+        elif c == "," and not stack:
+            parts.append((text[begin:i], True))
+            begin = i + 1
+        i += 1
+    parts.append((text[begin:], False))
+    return parts
+
+
+def _end_of_string(text: str, i: int) -> int:
+    """Position behind the string literal that begins at ``i``, -1 when it does not end."""
+    quote = text[i]
+    i += 1
+    while i < len(text):
+        if text[i] == "\\":
+            i += 2
+            continue
+        if text[i] == quote:
+            return i + 1
+        i += 1
+    return -1

@@ -1,0 +1,233 @@
+"""Which stage of a launch a line or a traceback belongs to.
+
+The texts are those of SGLang 0.4.6 to 0.5.23, read off the releases' sources.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mtpdoctor.log.types import Line, Stage, StageMark, Traceback
+
+READY = "The server is fired up and ready to roll!"
+SERVER_ARGS = "server_args="
+BATCH_LINES = ("Decode batch", "Prefill batch")  # in every second line of a serving log: never searched for
+
+# Text -> stage that the line proves to have been entered. The first that occurs in the line counts.
+_MARKS: tuple[tuple[str, Stage], ...] = (
+    (READY, Stage.SERVING),
+    ("Init torch distributed begin", Stage.DIST_INIT),
+    ("Init torch distributed ends", Stage.DIST_INIT),
+    ("sglang is using nccl==", Stage.DIST_INIT),
+    ("Load weight begin", Stage.WEIGHTS),
+    ("Load weight end", Stage.WEIGHTS),
+    ("checkpoint shards:", Stage.WEIGHTS),
+    ("Loading weights took", Stage.WEIGHTS),
+    ("KV Cache is allocated", Stage.MEMORY_POOL),
+    ("Cache VA upper bound", Stage.MEMORY_POOL),
+    ("Mamba Cache is allocated", Stage.MEMORY_POOL),
+    ("Memory pool end", Stage.MEMORY_POOL),
+    ("Capturing batches", Stage.GRAPH_CAPTURE),
+    ("Capturing num tokens", Stage.GRAPH_CAPTURE),
+    ("Compiling num tokens", Stage.GRAPH_CAPTURE),
+    ("Running FlashInfer autotune", Stage.GRAPH_CAPTURE),
+    ("Started server process", Stage.WARMUP),
+    ("Waiting for application startup", Stage.WARMUP),
+    ("Application startup complete", Stage.WARMUP),
+    ("Uvicorn running on", Stage.WARMUP),
+    ("Warmup ended", Stage.WARMUP),
+    ("Start of pd disaggregation warmup", Stage.WARMUP),
+    ("Start of prefill warmup", Stage.WARMUP),
+    ("gRPC server listening", Stage.WARMUP),
+    ("Using default HuggingFace chat template", Stage.TOKENIZER),
+    ("Loading chat template from argument", Stage.TOKENIZER),
+    ("Use chat template for the OpenAI-compatible API server", Stage.TOKENIZER),
+    (SERVER_ARGS, Stage.SERVER_ARGS),
+    ("usage: ", Stage.ARGPARSE),
+)
+_CAPTURE = re.compile(r"\bCapture .{0,60}(?:graph|draft extend)\w*\b.{0,30}(?:begin|end)\b", re.I)
+
+LITERALS: tuple[str, ...] = (
+    *(text for text, _ in _MARKS if not text.startswith(("Capturing", "Compiling", "usage"))),
+    "Capture ",
+    "usage: ",
+)
+
+
+def mark_of(line: Line) -> Stage | None:
+    """The stage that the line proves to have been entered, None when it proves nothing."""
+    body = line.body
+    if "server_args" in body and not _is_server_args(body):
+        return None
+    for text, stage in _MARKS:
+        if text in body:
+            if text == "usage: " and not re.match(
+                r"\s*usage: \S*(?:sglang|launch_server|python|serve)", body
+            ):
+                continue
+            return stage
+    if "Capture " in body and _CAPTURE.search(body):
+        return Stage.GRAPH_CAPTURE
+    return None
+
+
+def is_batch(line: Line) -> bool:
+    """A line that the scheduler prints while it runs batches."""
+    return line.body.startswith(BATCH_LINES)
+
+
+def _is_server_args(body: str) -> bool:
+    return bool(re.match(r"\s*server_args=(?:ServerArgs\(|\{)", body)) or "server_args" not in body
+
+
+def marks_of(lines: Iterable[Line]) -> list[StageMark]:
+    return [StageMark(stage, line, line.rank) for line in lines if (stage := mark_of(line)) is not None]
+
+
+# -- stage of a traceback ------------------------------------------------------------------------------
+
+_LOOPS = re.compile(
+    r"^(?:event_loop\w*|run_event_loop|dispatch_event_loop|run_batch|process_batch_result\w*|forward_thread_func_?"
+    r"|recv_requests|process_input_requests|handle_loop|event_loop)$"
+)
+_NO_DEVICE = re.compile(
+    r"No accelerator \(|No accelerator|Found no NVIDIA driver|no NVIDIA GPU|NVIDIA driver on your system is too old"
+    r"|Torch not compiled with CUDA|No CUDA GPUs are available|system not yet initialized|forward compatibility was attempted"
+    r"|CUDA driver version is insufficient|system has unsupported display driver|No HIP GPUs are available"
+    r"|no CUDA-capable device|Can't initialize NVML|NVML Shared Library Not Found|CUDA unknown error"
+)
+_LIBRARY = re.compile(
+    r"undefined symbol|cannot open shared object file|GLIBCXX_|GLIBC_2|version `\w+' not found"
+)
+# Function name -> stage.
+_FUNCTIONS: tuple[tuple[re.Pattern[str], Stage], ...] = (
+    (
+        re.compile(r"^(?:_?execute_\w*warmup\w*|_wait_and_warmup\w*|execute_warmups|_global_warmup)$"),
+        Stage.WARMUP,
+    ),
+    (
+        re.compile(
+            r"^(?:init_(?:piecewise_|device_|cuda_|decode_cuda_|prefill_cuda_)?(?:cuda_)?graphs?|capture(?:_\w+)?"
+            r"|_capture\w*|kernel_warmup|_?flashinfer_autotune|_?run_flashinfer_autotune|_dummy_run|warmup_compile"
+            r"|init_decode_cuda_graph|init_prefill_cuda_graph|warmup_torch_compile)$"
+        ),
+        Stage.GRAPH_CAPTURE,
+    ),
+    (
+        re.compile(
+            r"^(?:init_memory_pools?(?:_and_cache)?|alloc_memory_pool|profile_max_num_token|_profile_available_bytes"
+            r"|_?resolve_memory_pool_config|calculate_pool_sizes|init_cache\w*|_?init_tree_cache\w*|configure_kv_cache_dtype"
+            r"|init_attention_backends?|_get_attention_backend\w*|init_kv_cache\w*|build_attention_backends|_init_pools"
+            r"|init_memory_pool_and_cache|build_kv_cache)$"
+        ),
+        Stage.MEMORY_POOL,
+    ),
+    (
+        re.compile(
+            r"^(?:load_model|load_weights?(?:_\w+)?|_?load_model_\w+|_get_all_weights|safetensors_weights_iterator"
+            r"|init_lora_manager|init_lora_adapters|load_lora_adapters?|maybe_init_lora_manager|get_quant_config"
+            r"|process_weights_after_loading|get_model_architecture|_initialize_model|init_uno_lora_manager)$"
+        ),
+        Stage.WEIGHTS,
+    ),
+    (
+        re.compile(
+            r"^(?:init_torch_distributed|init_distributed_environment|initialize_model_parallel|init_process_group"
+            r"|init_model_parallel_group|init_world_group|init_parallel_runtime|_init_parallel_groups"
+            r"|initialize_dp_attention|init_custom_ar|_prewarm_nccl|launch_dp_schedulers|_broadcast_worker_ports)$"
+        ),
+        Stage.DIST_INIT,
+    ),
+    (
+        re.compile(
+            r"^(?:get_tokenizer\w*|get_processor|init_tokenizer\w*|initialize_templates|load_chat_template"
+            r"|_load_explicit_chat_template|_?load_chat_template\w*|_fix_\w*tokenizer\w*|load_completion_template)$"
+        ),
+        Stage.TOKENIZER,
+    ),
+    (
+        re.compile(
+            r"^(?:get_config|get_hf_config|get_config_dict|_get_config_dict|_derive_\w+|get_hf_text_config|get_model_config"
+            r"|init_model_config|_verify_quantization|_verify_\w+|get_generation_config|get_context_length|check_imports)$"
+        ),
+        Stage.CONFIG,
+    ),
+    (
+        re.compile(
+            r"^(?:prepare_server_args|from_cli_args|check_server_args|resolve_once|check_lora_server_args"
+            r"|_handle_\w+|_parse_server_args)$"
+        ),
+        Stage.SERVER_ARGS,
+    ),
+)
+_FILES: tuple[tuple[re.Pattern[str], Stage], ...] = (
+    (re.compile(r"sglang/srt/configs/model_config\.py$|configuration_\w+\.py$"), Stage.CONFIG),
+    (re.compile(r"sglang/srt/model_loader/|safetensors/torch\.py$"), Stage.WEIGHTS),
+    (re.compile(r"pool_configurator\.py$|kv_cache_configurator\.py$"), Stage.MEMORY_POOL),
+    (
+        re.compile(r"sglang/srt/distributed/(?:bootstrap|parallel_state)\.py$|torch/distributed/rendezvous"),
+        Stage.DIST_INIT,
+    ),
+    (re.compile(r"tokenization_\w+\.py$|sglang/srt/managers/template_manager\.py$"), Stage.TOKENIZER),
+    (re.compile(r"sglang/srt/server_args\.py$|sglang/srt/arg_groups/"), Stage.SERVER_ARGS),
+    (re.compile(r"argparse\.py$"), Stage.ARGPARSE),
+)
+
+
+def stage_of_traceback(traceback: Traceback, current: Stage | None, ready: bool) -> Stage | None:
+    """What the launch was doing when the exception was raised; None when the frames do not tell.
+
+    ``current`` is the last stage that this rank is known to have entered, ``ready`` whether the server
+    had been ready before.
+    """
+    chain = chain_of(traceback)
+    outer_frames = traceback.frames
+    if any(_LOOPS.match(f.function) for t in chain for f in t.frames):
+        return Stage.SERVING if ready else Stage.WARMUP
+    for node in chain:
+        text = f"{node.type}: {node.message}"
+        if _NO_DEVICE.search(text) and (current is None or current.order < Stage.WEIGHTS.order):
+            return Stage.ENV
+    root = chain[-1]
+    for node in chain:
+        kind = node.type.rsplit(".", 1)[-1]
+        if (
+            kind in ("ImportError", "ModuleNotFoundError")
+            or (kind == "OSError"
+            and _LIBRARY.search(node.message))
+        ):
+            frames = [f for t in chain for f in t.frames]
+            if not any(f.function in ("check_imports", "get_class_from_dynamic_module") for f in frames):
+                return Stage.IMPORT
+    for node in (traceback, *(n for n in chain if n is not traceback and n is root)):
+        stage = _stage_of_frames(node)
+        if stage is not None:
+            return stage
+    if outer_frames and outer_frames[-1].function == "<module>" and current is None:
+        return Stage.IMPORT
+    return None
+
+
+def _stage_of_frames(traceback: Traceback) -> Stage | None:
+    for frame in reversed(traceback.frames):
+        for names, stage in _FUNCTIONS:
+            if names.match(frame.function):
+                if stage is Stage.SERVER_ARGS and not (
+                    "server_args" in frame.path or "arg_groups" in frame.path
+                ):
+                    continue
+                return stage
+        path = frame.path.replace("\\", "/")
+        for files, stage in _FILES:
+            if files.search(path):
+                return stage
+    return None
+
+
+def chain_of(traceback: Traceback) -> list[Traceback]:
+    """The chain from the outermost exception (last printed) to the innermost."""
+    chain = [traceback]
+    while (inner := chain[-1].inner) is not None and len(chain) < 100:
+        chain.append(inner)
+    return chain

@@ -1,0 +1,477 @@
+"""Python tracebacks out of a stream of clean log lines.
+
+One ``TracebackParser`` is fed every line in reading order and says of each whether it belongs to a
+traceback. Several tracebacks may be open at once: ranks of one launch print into the same stream
+without a prefix on anything but the first line, so a frame goes to the open traceback it fits best.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from mtpdoctor.log.types import Frame, Line, Link, Traceback
+
+HEAD = "Traceback (most recent call last)"
+GROUP_HEAD = "Exception Group Traceback (most recent call last)"
+CAUSE_LINE = "The above exception was the direct cause of the following exception"
+CONTEXT_LINE = "During handling of the above exception, another exception occurred"
+LITERALS = (HEAD, CAUSE_LINE, CONTEXT_LINE)
+
+_FRAME = re.compile(r'^(\s*)File "([^"\n]{1,1000})", line (\d{1,9})(?:, in (.{0,400}?))?\s*$')
+_CARET = re.compile(r"^\s*[~^\-]+\s*$")
+_REPEATED = re.compile(r"^\s*\[Previous line repeated \d+ more times?\]\s*$")
+_RANK_TAG = re.compile(r"^\[rank(\d+)\]: ?")
+_MARGIN = re.compile(r"^( *)([|+])(?: |$|(?=-))")
+_RULE = re.compile(r"^ *\+[-+]")
+_NAME = r"[A-Za-z_][\w]*(?:\.[\w<>]+)*(?:\([\w.]+\))?"
+_EXCEPTION = re.compile(rf"^({_NAME})(?:: ?(.*)|:?)$", re.S)
+# Known exception types that do not end in the usual words.
+_ODD_TYPES = re.compile(
+    r"(?:^|\.)(?:Again|Empty|Full|timeout|error|OutOfResources|Unsupported|BackendCompilerFailed|gaierror|herror"
+    r"|RemoteTraceback|_RemoteTraceback|RayTaskError\(\w+\)|Abort|Exit|StopIteration|StopAsyncIteration"
+    r"|TimeoutExpired|Unavailable|NotFound|Refused|ConnectTimeout|ReadTimeout|Cancelled|Failed|Invalid\w*"
+    r"|Missing\w*|No\w+Found|Unauthorized|Forbidden|ExceptionGroup|BaseExceptionGroup|LoweringException)$"
+)
+_USUAL_TYPES = re.compile(
+    r"(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Fault|Failure|Died|Dead)(?:\(\w+\))?$"
+)
+# Lines that cannot continue an exception's message: other programs' records, shells, progress bars.
+_BREAK = re.compile(
+    r"^(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b\s*[:\s(\[]"
+    r"|\[?[IWEF]\d{4} \d\d:\d\d|\[rank\d+\]:\[[IWEF]|usage: |srun: |slurmstepd: |Process \S+:$|Exception ignored in"
+    r"|Exception in thread |Killed\b|Aborted\b|Terminated\b|Segmentation fault|Bus error|Fatal Python error|terminate called"
+    r"|!{5,}|\$ |\+{1,3} \S|flashinfer\.comm is not available|\S+\.py:\d+: \w*Warning: |\s*\d{1,3}%\|"
+    r"|\w[\w -]*:\s+\d{1,3}%\||command terminated with|\S+ exited with code \d|Stack \(most recent call last\)"
+    r"|Current thread 0x|Thread 0x|\[transformers\] |NCCL version|Loading \w+ checkpoint shards)"
+)
+_CONTINUES = re.compile(
+    r"^(?:CUDA kernel errors might|For debugging consider|Compile with `TORCH_USE_CUDA_DSA|Device-side assert"
+    r"|HIP kernel errors might|Search for |GPU device may be out of range)"
+)
+_NOT_FAILING = ("Stack (most recent call last)", "Exception ignored in")
+_MESSAGE_LINES = 200
+_STALE_LINES = 150
+
+
+def is_frame(line: Line) -> bool:
+    """Is the line a frame of a Python traceback ("  File ..., line 3, in f")?"""
+    return _FRAME.match(_plain(line)[1]) is not None
+
+
+def exception_of(body: str) -> tuple[str, str] | None:
+    """Type and first message line when ``body`` reads like the last line of a traceback."""
+    m = _EXCEPTION.match(body)
+    if not m or not _plausible(m[1]):
+        return None
+    return m[1], m[2] or ""
+
+
+def _plausible(name: str) -> bool:
+    last = re.split(r"\.(?![^(]*\))", name)[-1]
+    if _USUAL_TYPES.search(last) or _ODD_TYPES.search(name):
+        return last[:1].isupper() or last[:1] == "_" or "." in name
+    return "." in name and last[:1].isupper() and name.count(".") >= 2
+
+
+def is_record(line: Line) -> bool:
+    """Does the line begin a record of SGLang's logger (``[time rank] ...``)?"""
+    return line.text != line.body and not _RANK_TAG.match(line.text)
+
+
+def _plain(line: Line) -> tuple[str | None, str]:
+    """Rank tag of torchrun's error lines (``[rank3]: ``) and the text behind it."""
+    body = line.body
+    m = _RANK_TAG.match(body)
+    if m:
+        return f"rank{m[1]}", body[m.end() :]
+    return None, body
+
+
+@dataclass(slots=True)
+class _Open:
+    """A traceback being read."""
+
+    head: Line
+    rank: str | None
+    tag: str | None
+    margin: bool
+    group: bool = False
+    frames: list[Frame] = field(default_factory=list)
+    pending: tuple[str, int, str, Line, int] | None = None  # frame whose code line has not come yet
+    indent: int = 0  # of the last frame's "File"
+    lines: list[Line] = field(default_factory=list)
+    exception: Line | None = None
+    type: str = ""
+    message: list[str] = field(default_factory=list)
+    link: Link | None = None
+    inner: Traceback | None = None
+    cut: bool = False
+    touched: int = 0
+    intro: Line | None = None
+    parent: _Open | None = None
+
+    def flush(self, code: str = "") -> None:
+        if self.pending:
+            path, lineno, function, line, _ = self.pending
+            self.frames.append(Frame(path, lineno, function, code.strip(), line))
+            self.pending = None
+
+    def holds(self, path: str, lineno: int) -> bool:
+        if self.pending and self.pending[0] == path and self.pending[1] == lineno:
+            return True
+        return any(f.lineno == lineno and f.path == path for f in self.frames)
+
+    @property
+    def last(self) -> tuple[str, int] | None:
+        if self.pending:
+            return self.pending[0], self.pending[1]
+        return (self.frames[-1].path, self.frames[-1].lineno) if self.frames else None
+
+    def build(self, stream: str) -> Traceback:
+        self.flush()
+        return Traceback(
+            head=self.head,
+            frames=tuple(self.frames),
+            exception=self.exception,
+            type=self.type,
+            message="\n".join(self.message).rstrip(),
+            rank=self.rank,
+            stream=stream,
+            link=self.link,
+            inner=self.inner,
+            cut=self.cut or self.exception is None,
+            lines=tuple(self.lines),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finished traceback (the outermost of its chain) and the line printed just before its chain."""
+
+    traceback: Traceback
+    intro: Line | None
+
+
+@dataclass(slots=True)
+class _Stream:
+    open: list[_Open] = field(default_factory=list)
+    done: list[tuple[_Open, Traceback]] = field(default_factory=list)  # closed, perhaps inner of a later one
+    link: tuple[Link, Traceback | None, Line | None, int] | None = None  # chain line seen, head to come
+    previous: Line | None = None  # last line outside tracebacks
+    mute: bool = False  # inside a stack print that is no failure
+
+
+class TracebackParser:
+    """Feed lines in reading order; ``finish`` gives the tracebacks in the order of their heads."""
+
+    def __init__(self) -> None:
+        self._streams: dict[tuple[int, str], _Stream] = {}
+        self._found: list[Found] = []
+        self._clock = 0
+
+    @property
+    def busy(self) -> bool:
+        """Is a traceback still open (more lines are needed to see its end)?"""
+        return any(s.open or s.link for s in self._streams.values())
+
+    def feed(self, line: Line) -> bool:
+        """True when the line is part of a traceback."""
+        self._clock += 1
+        stream = self._streams.setdefault((line.file, line.stream), _Stream())
+        used = self._feed(stream, line)
+        if not used and line.body.strip():
+            stream.previous = line
+        return used
+
+    def cut_off(self) -> None:
+        """The next line does not follow the last one: close what is open."""
+        for stream in self._streams.values():
+            for node in list(stream.open):
+                self._close(stream, node, node.exception is None)
+            self._settle(stream)
+            stream.link = None
+            stream.previous = None
+            stream.mute = False
+
+    def finish(self) -> list[Found]:
+        """Close everything and return all tracebacks found, outermost of each chain only."""
+        self.cut_off()
+        return sorted(self._found, key=lambda f: f.traceback.head.key)
+
+    # -- one line ---------------------------------------------------------------------------------
+
+    def _feed(self, stream: _Stream, line: Line) -> bool:
+        tag, body = _plain(line)
+        self._drop_stale(stream)
+        if stream.link and self._clock - stream.link[3] > 12:
+            self._settle(stream)
+        if HEAD in body:
+            return self._head(stream, line, tag, body)
+        margin = False
+        if stream.open and (m := _MARGIN.match(body)) and any(n.margin for n in stream.open):
+            if _RULE.match(body):
+                self._rule(stream, line)
+                return True
+            body, margin = body[m.end() :], True
+        if CAUSE_LINE in body or CONTEXT_LINE in body:
+            return self._chain(stream, line, Link.CAUSE if CAUSE_LINE in body else Link.CONTEXT)
+        if any(text in body for text in _NOT_FAILING):
+            stream.mute = "Stack" in body
+            stream.previous = line
+            return False
+        if not stream.open and not _FRAME.match(body):
+            if body.strip() and not body.startswith(" "):
+                stream.mute = False
+            return False
+        if not body.strip():
+            return self._blank(stream, line, margin)
+        if is_record(line):
+            self._end_messages(stream)
+            return False
+        frame = _FRAME.match(body)
+        if frame:
+            return self._frame(stream, line, tag, margin, frame)
+        return self._other(stream, line, tag, margin, body)
+
+    def _head(self, stream: _Stream, line: Line, tag: str | None, body: str) -> bool:
+        before = body[: body.index(HEAD)]
+        group = GROUP_HEAD in body
+        margin = group or (bool(_MARGIN.match(body)) and any(n.margin for n in stream.open))
+        parent = None
+        if margin:
+            groups = [n for n in stream.open if n.group]
+            parent = groups[-1] if groups else None
+        chained = stream.link if not is_record(line) else None
+        for node in list(stream.open):
+            if node is parent or (node.group and margin):
+                continue
+            if node.exception is not None or (is_record(line) and node.rank == line.rank and node.tag == tag):
+                self._close(stream, node, node.exception is None)
+        if chained is None:
+            self._settle(stream)
+        rank = line.rank
+        intro = stream.previous
+        inner = None
+        if chained:
+            inner, intro = chained[1], chained[2]
+            if rank is None and inner is not None:
+                rank = inner.rank
+            stream.link = None
+        node = _Open(
+            line, rank if rank is not None else tag, tag, margin, group=group, intro=intro, parent=parent
+        )
+        node.link = chained[0] if chained else None
+        node.inner = inner
+        node.touched = self._clock
+        node.lines.append(line)
+        stream.open.append(node)
+        stream.mute = False
+        # A head that continues a record ("... hit an exception: Traceback") says what it was in its own text.
+        if before.strip(" |+") and not margin:
+            node.intro = line
+        return True
+
+    def _chain(self, stream: _Stream, line: Line, link: Link) -> bool:
+        node = self._latest([n for n in stream.open if n.exception is not None and not n.group])
+        if node is not None:
+            self._close(stream, node, False)
+        if stream.done:
+            last, traceback = stream.done.pop()
+            self._settle(stream)
+            stream.link = (link, traceback, last.intro, self._clock)
+        else:
+            self._settle(stream)
+            stream.link = (link, None, stream.previous, self._clock)
+        return True
+
+    def _blank(self, stream: _Stream, line: Line, margin: bool) -> bool:
+        node = self._latest([n for n in stream.open if n.exception is not None and n.margin == margin])
+        if node is None:
+            return False
+        if node.message == [""] and node.lines[-1] is node.exception and not node.group:
+            # "ImportError:" followed by a blank line and the message; only messages of that shape go on.
+            node.lines.append(line)
+            node.message.append("")
+            return True
+        if not node.group:
+            self._close(stream, node, False)
+        return True
+
+    def _rule(self, stream: _Stream, line: Line) -> None:
+        """The line between members of an exception group."""
+        for node in list(stream.open):
+            if node.margin and not node.group:
+                self._close(stream, node, node.exception is None)
+        self._settle(stream)
+        for node in stream.open:
+            if node.group:
+                node.lines.append(line)
+                node.touched = self._clock
+
+    def _frame(self, stream: _Stream, line: Line, tag: str | None, margin: bool, m: re.Match[str]) -> bool:
+        path, lineno, function = m[2], int(m[3]), (m[4] or "").strip()
+        nodes = [
+            n for n in stream.open if n.exception is None and n.margin == margin and n.tag in (tag, None)
+        ]
+        node = self._fitting(nodes, path, lineno)
+        if node is None:
+            talking = self._latest([n for n in stream.open if n.exception is not None and n.margin == margin])
+            if talking is not None and len(talking.message) < _MESSAGE_LINES:
+                if "ray::" in "\n".join(talking.message) and not talking.group:
+                    node = self._nested(stream, talking)
+                else:
+                    self._say(talking, line, line.body)
+                    return True
+            elif stream.mute:
+                return True
+            else:
+                node = _Open(line, line.rank or tag, tag, margin, cut=True, intro=stream.previous)
+                self._settle(stream)
+                stream.open.append(node)
+        node.flush()
+        node.pending = (path, lineno, function, line, len(m[1]))
+        node.indent = len(m[1])
+        self._take(node, line)
+        return True
+
+    def _nested(self, stream: _Stream, outer: _Open) -> _Open:
+        """A remote traceback printed inside the message of the local one (Ray)."""
+        assert outer.exception is not None
+        node = _Open(outer.exception, outer.rank, outer.tag, outer.margin, parent=outer)
+        node.touched = self._clock
+        outer.group = True  # stays open until its member is finished
+        stream.open.append(node)
+        return node
+
+    def _other(self, stream: _Stream, line: Line, tag: str | None, margin: bool, body: str) -> bool:
+        reading = [
+            n for n in stream.open if n.exception is None and n.margin == margin and n.tag in (tag, None)
+        ]
+        node = self._latest(reading)
+        if node is not None:
+            if _CARET.match(body) or _REPEATED.match(body):
+                self._take(node, line)
+                return True
+            indent = len(body) - len(body.lstrip())
+            found = exception_of(body) if indent <= max(node.indent - 2, 0) else None
+            if found is None and indent > node.indent:
+                node.flush(body)
+                self._take(node, line)
+                return True
+            if found is not None:
+                return self._exception(reading, line, found)
+            if node.indent == 0 and node.pending:  # indentation was stripped on the way
+                node.flush(body)
+                self._take(node, line)
+                return True
+            if node.frames or node.pending:
+                loose = _EXCEPTION.match(body)
+                if loose and indent == 0 and loose[1][:1].isupper() and not _BREAK.match(body):
+                    return self._exception(reading, line, (loose[1], loose[2] or ""))
+        talking = self._latest(
+            [
+                n
+                for n in stream.open
+                if n.exception is not None and n.margin == margin and n.tag in (tag, None)
+            ]
+        )
+        if talking is None:
+            if not margin:
+                for n in [n for n in stream.open if n.margin]:
+                    self._close(stream, n, n.exception is None)
+                self._settle(stream)
+            return False
+        if (_BREAK.match(body) and not _CONTINUES.match(body)) or len(talking.message) >= _MESSAGE_LINES:
+            self._close(stream, talking, False)
+            return False
+        self._say(talking, line, body)
+        return True
+
+    def _exception(self, nodes: list[_Open], line: Line, found: tuple[str, str]) -> bool:
+        ready = [n for n in nodes if n.frames or n.pending] or nodes
+        node = self._latest(ready)
+        assert node is not None
+        node.flush()
+        node.exception = line
+        node.type, first = found
+        node.message.append(first)
+        self._take(node, line)
+        return True
+
+    # -- choosing and closing -----------------------------------------------------------------------
+
+    def _fitting(self, nodes: list[_Open], path: str, lineno: int) -> _Open | None:
+        """The open traceback a frame belongs to: not one that already has it, else the latest."""
+        if len(nodes) < 2:
+            return nodes[0] if nodes else None
+        fresh = [n for n in nodes if not n.holds(path, lineno)]
+        # A sibling whose last frame is followed by this one elsewhere is the better home.
+        for other in nodes:
+            for before, after in zip(other.frames, other.frames[1:], strict=False):
+                if (after.path, after.lineno) == (path, lineno):
+                    better = [n for n in fresh if n is not other and n.last == (before.path, before.lineno)]
+                    if better:
+                        return better[0]
+        return self._latest(fresh or nodes)
+
+    @staticmethod
+    def _latest(nodes: list[_Open]) -> _Open | None:
+        return max(nodes, key=lambda n: n.touched) if nodes else None
+
+    def _take(self, node: _Open, line: Line) -> None:
+        node.lines.append(line)
+        node.touched = self._clock
+        if node.rank is None and node.tag is None and line.rank is not None:
+            node.rank = line.rank
+
+    def _say(self, node: _Open, line: Line, body: str) -> None:
+        node.message.append(body)
+        self._take(node, line)
+
+    def _end_messages(self, stream: _Stream) -> None:
+        for node in list(stream.open):
+            if node.exception is not None:
+                self._close(stream, node, False)
+
+    def _drop_stale(self, stream: _Stream) -> None:
+        for node in [n for n in stream.open if self._clock - n.touched > _STALE_LINES and n.touched]:
+            self._close(stream, node, node.exception is None)
+
+    def _close(self, stream: _Stream, node: _Open, cut: bool) -> None:
+        if node not in stream.open:
+            return
+        if node.group:
+            for member in [n for n in stream.open if n.parent is node]:
+                self._close(stream, member, member.exception is None)
+        stream.open.remove(node)
+        node.cut = node.cut or cut
+        traceback = node.build(node.head.stream)
+        if node.parent is not None:
+            stream.done = [d for d in stream.done if d[1] is not node.inner]
+            if node.parent.inner is None or node.parent.inner is node.inner:
+                node.parent.inner = traceback
+                node.parent.link = node.parent.link or Link.CAUSE
+            node.parent.lines.extend(node.lines)
+            stream.done.append((node, traceback))
+            return
+        if len(node.lines) == 1 and node.exception is None and not node.frames and HEAD not in node.head.body:
+            return
+        stream.done.append((node, traceback))
+        if len(stream.done) > 8:
+            self._emit(stream.done.pop(0))
+
+    def _settle(self, stream: _Stream) -> None:
+        """What is closed and not chained into a later one is final."""
+        if stream.link:
+            if stream.link[1] is not None:
+                self._found.append(Found(stream.link[1], stream.link[2]))
+            stream.link = None
+        for item in stream.done:
+            self._emit(item)
+        stream.done = []
+
+    def _emit(self, item: tuple[_Open, Traceback]) -> None:
+        node, traceback = item
+        if node.parent is None:
+            self._found.append(Found(traceback, node.intro))
