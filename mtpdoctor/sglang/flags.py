@@ -1,0 +1,180 @@
+"""The command-line flags of a release, as its argparse would understand them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mtpdoctor.paths import releases_folder
+from mtpdoctor.release import Release
+from mtpdoctor.sglang.releases import facts_folder
+from mtpdoctor.sglang.store import read_table, release_order
+
+
+@dataclass(frozen=True, slots=True)
+class FlagSpec:
+    """One flag. ``releases`` are the spans in which a flag of this name exists, whatever its details.
+
+    ``arity``: "switch" (no value), "one", "many" (one or more), "optional" (none or one).
+    ``const``: what a switch stores into ``dest`` when that is not True (old spellings of a choice).
+    ``refused``: the error text of a flag that the parser knows only to refuse it.
+    """
+
+    dest: str
+    name: str
+    aliases: tuple[str, ...] = ()
+    arity: str = "one"
+    type: str = "str"
+    choices: tuple[Any, ...] | None = None
+    default: Any = None
+    deprecated: bool = False
+    replacement: str | None = None  # "--flag" or "--flag=value", as the release itself names it
+    releases: tuple[tuple[str, str | None], ...] = ()  # (first, last); None: to the newest known
+    required: bool = False
+    const: Any = None
+    refused: str | None = None
+    fallback: Any = None
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
+    @property
+    def first(self) -> str:
+        return self.releases[0][0]
+
+    @property
+    def last(self) -> str | None:
+        """The last release that has it; None when the newest known one does."""
+        return self.releases[-1][1]
+
+
+class FlagTable(Mapping[str, FlagSpec]):
+    """Flags by every accepted spelling. ``release`` None is the union of all releases."""
+
+    def __init__(
+        self, specs: Mapping[str, FlagSpec], release: Release | None, note: str | None = None
+    ) -> None:
+        self.release, self.note = release, note
+        self._specs = specs
+        self._options: dict[str, FlagSpec] = {}
+        for spec in specs.values():
+            for option in spec.aliases:
+                self._options.setdefault(option, spec)
+        self._options.update(specs)  # a flag's own name beats another one's alias (union tables)
+
+    def __getitem__(self, option: str) -> FlagSpec:
+        return self._options[option]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._options)
+
+    def __len__(self) -> int:
+        return len(self._options)
+
+    @property
+    def specs(self) -> tuple[FlagSpec, ...]:
+        return tuple(self._specs.values())
+
+    def resolve(self, name: str) -> FlagSpec | None:
+        """The flag that argparse would take ``name`` for: exact, or an unambiguous beginning of a long
+        option. None when there is none or several. A ``=value`` part is ignored."""
+        name = name.partition("=")[0]
+        exact = self._options.get(name)
+        if exact is not None:
+            return exact
+        # One option spelled in several ways is no ambiguity; in the union a renamed flag has several specs.
+        found = {(spec.name if self.release else spec.dest): spec for spec in self.beginning(name)}
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def beginning(self, name: str) -> tuple[FlagSpec, ...]:
+        """Every flag with a long spelling that begins with ``name``."""
+        if not name.startswith("--") or len(name) < 3:
+            return ()
+        return tuple(spec for option, spec in self._options.items() if option.startswith(name))
+
+    def by_dest(self, dest: str) -> FlagSpec | None:
+        """The flag that sets a ``ServerArgs`` field; current spellings before deprecated ones."""
+        found = [s for s in self._specs.values() if s.dest == dest and s.const is None]
+        found.sort(key=lambda s: (s.deprecated, s.refused is not None))
+        return found[0] if found else None
+
+
+def flag_table(release: Release | None) -> FlagTable:
+    """Flags of a release (of the nearest known one for others: see ``FlagTable.note``); None: the union
+    of all releases, each flag as the newest release that has it declares it."""
+    if release is None:
+        return _union(releases_folder())
+    folder, known, note = facts_folder(release)
+    return _table(folder, known, note)
+
+
+@lru_cache(maxsize=16)
+def _table(folder: Path, known: Release, note: str | None) -> FlagTable:
+    specs = {}
+    for name, spans in read_table(folder / "flags.json")["flags"].items():
+        for first, last, entry in spans:
+            if release_order(first) <= known and (last is None or known <= release_order(last)):
+                specs[name] = _spec(name, entry, spans)
+                break
+    return FlagTable(specs, known, note)
+
+
+@lru_cache(maxsize=4)
+def _union(folder: Path) -> FlagTable:
+    rows = read_table(folder / "flags.json")["flags"]
+    newest_first = sorted(rows.items(), key=lambda row: _age(row[1]), reverse=True)
+    return FlagTable({name: _spec(name, spans[-1][2], spans) for name, spans in newest_first}, None)
+
+
+def _age(spans: list[Any]) -> tuple[bool, Release]:
+    last = spans[-1][1]
+    return (last is None, release_order(last or spans[-1][0]))
+
+
+def _spec(name: str, entry: Mapping[str, Any], spans: list[Any]) -> FlagSpec:
+    get = entry.get
+    choices = get("choices")
+    return FlagSpec(
+        dest=get("dest") or name.lstrip("-").replace("-", "_"),
+        name=name,
+        aliases=tuple(get("aliases", ())),
+        arity=get("arity", "one"),
+        type=get("type", "str"),
+        choices=None if choices is None else tuple(choices),
+        default=get("default"),
+        deprecated=get("deprecated", False),
+        replacement=get("replacement"),
+        releases=_joined(spans),
+        required=get("required", False),
+        const=get("const"),
+        refused=get("refused"),
+        fallback=get("fallback"),
+    )
+
+
+def _joined(spans: list[Any]) -> tuple[tuple[str, str | None], ...]:
+    """Spans of a name with neighbours joined: details may change, the flag stays."""
+    out = [(spans[0][0], spans[0][1])]
+    if len(spans) > 1:
+        from mtpdoctor.sglang.releases import known_releases
+
+        position = {r: i for i, r in enumerate(known_releases())}
+        for first, last, _ in spans[1:]:
+            end = out[-1][1]
+            if (
+                end is not None
+                and position.get(release_order(first), 0) - position.get(release_order(end), 0) == 1
+            ):
+                out[-1] = (out[-1][0], last)
+            else:
+                out.append((first, last))
+    return tuple(out)
+
+
+def known_flag(name: str) -> bool:
+    """Whether any known release accepts this exact spelling."""
+    return name.partition("=")[0] in _union(releases_folder())

@@ -1,0 +1,117 @@
+"""The learned facts on disk: changes between releases, not copies.
+
+A table maps a name to spans ``[first, last, value]``: from release ``first`` to release ``last``
+(``null``: to the newest known) the value held. Files are written one name a line, so that a new
+release shows as a small difference.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mtpdoctor.errors import UserError
+from mtpdoctor.release import Release, parse_release
+
+FORMAT = 1
+Spans = list[list[Any]]
+
+
+@lru_cache(maxsize=256)
+def release_order(text: str) -> Release:
+    return parse_release(text)
+
+
+def pack(values: Mapping[str, Mapping[str, Any]], releases: Sequence[str]) -> dict[str, Spans]:
+    """``values[release][name]`` as spans over ``releases`` (oldest first)."""
+    names = sorted({name for table in values.values() for name in table})
+    out: dict[str, Spans] = {}
+    missing = object()
+    for name in names:
+        spans: Spans = []
+        previous: Any = missing
+        for index, release in enumerate(releases):
+            current = values.get(release, {}).get(name, missing)
+            if current is not missing:
+                # Equal is not enough: False == 0 and 1 == 1.0, and a flag's default may change between them.
+                if previous is not missing and _same(previous, current):
+                    spans[-1][1] = release
+                else:
+                    spans.append([release, release, current])
+            previous = current
+            if index == len(releases) - 1 and current is not missing:
+                spans[-1][1] = None
+        out[name] = spans
+    return out
+
+
+def _same(left: Any, right: Any) -> bool:
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+
+def unpack(table: Mapping[str, Spans], releases: Sequence[str], index: int) -> dict[str, Any]:
+    """The values in force in ``releases[index]``."""
+    position = {release: i for i, release in enumerate(releases)}
+    out = {}
+    for name, spans in table.items():
+        for first, last, value in spans:
+            if position[first] <= index and (last is None or index <= position[last]):
+                out[name] = value
+                break
+    return out
+
+
+def write_table(path: Path, head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write ``head`` entries and ``tables`` (one name a line) as JSON."""
+    lines = ["{"]
+    lines += [f"{json.dumps(k)}: {_dumps(v)}," for k, v in head.items()]
+    for title, table in tables.items():
+        lines.append(f"{json.dumps(title)}: {{")
+        rows = [f"{json.dumps(name)}: {_dumps(value)}" for name, value in table.items()]
+        lines.append(",\n".join(rows))
+        lines.append("},")
+    lines[-1] = lines[-1].rstrip(",")
+    lines.append("}")
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@lru_cache(maxsize=16)
+def _read(path: str, stamp: float) -> dict[str, Any]:
+    try:
+        data = json.loads(Path(path).read_bytes())
+    except ValueError as error:
+        raise UserError(
+            f"{path} is damaged: {error}", hint="restore the file or reinstall mtpdoctor"
+        ) from None
+    if not isinstance(data, dict) or data.get("format", FORMAT) != FORMAT:
+        raise UserError(
+            f"{path} has an unknown format", hint="it was written by another version of mtpdoctor"
+        )
+    return data
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """A table file, cached until it changes. Raises UserError when it is missing or damaged."""
+    try:
+        stamp = path.stat().st_mtime
+    except OSError:
+        raise UserError(f"{path} is missing", hint="reinstall mtpdoctor") from None
+    return _read(str(path), stamp)
+
+
+def sort_releases(releases: Iterable[str]) -> list[str]:
+    return sorted(releases, key=release_order)
+
+
+def span_texts(spans: Iterable[Sequence[Any]]) -> tuple[tuple[str, str | None], ...]:
+    """``(first, last)`` pairs with touching spans left apart; ``last`` None means the newest known."""
+    return tuple((s[0], s[1]) for s in spans)
