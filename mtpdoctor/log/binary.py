@@ -29,7 +29,7 @@ _MAGIC = (
     (b"\x00asm", "a WebAssembly module"),
 )
 # every byte that text may hold: printable ASCII, \t \n \r, escapes and backspaces of terminals, high bytes
-_TEXT = bytes(b for b in range(256) if b >= 0x20 and b != 0x7F or b in b"\t\n\r\x1b\x08\x0c\x07")
+_TEXT = bytes(b for b in range(256) if (b >= 0x20 and b != 0x7F) or b in b"\t\n\r\x1b\x08\x0c\x07")
 
 
 def compression_of(head: bytes) -> str | None:

@@ -15,7 +15,7 @@ from mtpdoctor.errors import UserError
 
 ENGINES = ("hyperscan", "ahocorasick", "python")
 HYPERSCAN_FROM = 24 << 20  # bytes of input from which hyperscan's start-up pays
-PYTHON_BELOW = 4 << 10  # bytes of input below which bytes.find needs less than an import
+PYTHON_BELOW = 12 << 10  # bytes of input below which bytes.find needs less than an import
 
 
 class Engine(Protocol):
@@ -133,3 +133,62 @@ def make_engine(literals: Sequence[bytes], prefer: str | None = None, *, size: i
         except Exception:  # not installed, wrong CPU, or refused to compile: the next finds the same
             continue
     return PythonEngine(literals)
+
+
+class Search:
+    """Runs engines over chunks, in order. ``ahead``: in a second thread, while the caller goes on
+    (hyperscan lets go of the interpreter lock); at most two chunks are under way."""
+
+    def __init__(self, ahead: bool) -> None:
+        self._ahead = ahead and _cpus() > 1
+        self._under_way = 0
+        if self._ahead:
+            import threading
+            from queue import SimpleQueue
+
+            self._todo: SimpleQueue[Any] = SimpleQueue()
+            self._done: SimpleQueue[Any] = SimpleQueue()
+            self._thread = threading.Thread(target=self._work, name="mtpdoctor-search", daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        while (job := self._todo.get()) is not None:
+            engine, context, chunk = job
+            try:
+                self._done.put((context, engine.find(chunk), None))
+            except BaseException as e:  # raised again where results are taken
+                self._done.put((context, [], e))
+
+    def put(self, engine: Engine, context: Any, chunk: bytes) -> list[tuple[Any, list[tuple[int, int]]]]:
+        """Hands in a chunk. Returns (context, hits) of what is ready, in the order handed in."""
+        if not self._ahead:
+            return [(context, engine.find(chunk))]
+        self._todo.put((engine, context, chunk))
+        self._under_way += 1
+        return [self._next()] if self._under_way > 2 else []
+
+    def rest(self) -> list[tuple[Any, list[tuple[int, int]]]]:
+        """Results not yet taken."""
+        return [self._next() for _ in range(self._under_way)]
+
+    def _next(self) -> tuple[Any, list[tuple[int, int]]]:
+        context, hits, error = self._done.get()
+        self._under_way -= 1
+        if error is not None:
+            raise error
+        return context, hits
+
+    def __enter__(self) -> Search:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._ahead:
+            self._todo.put(None)
+            self._thread.join()
+
+
+def _cpus() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
 from typing import Any
+
+from mtpdoctor.log.kinds import Peeled
 
 # where the message stands, in order of trust; and what is printed after it
 _MESSAGE = ("log", "MESSAGE", "message", "msg", "textPayload", "text", "line", "event")
@@ -19,23 +21,12 @@ _MORE = (
 )
 _TIME = ("time", "timestamp", "@timestamp", "ts", "asctime", "__REALTIME_TIMESTAMP", "created")
 _STREAM = ("stream_name", "container", "container_name", "pod", "service", "hostname")
+_RUNTIME_CUT = 16_000  # docker cuts lines at 16 KiB
 
 
-@dataclass(frozen=True, slots=True)
-class JsonRecord:
-    """``text`` may hold newlines: one record, several lines of the program."""
-
-    stream: str
-    time: str | None
-    text: str
-    partial: bool
-
-
-def peel_json(text: str, shape: str) -> JsonRecord | None:
-    """The record in ``text``, or None when it is none of ``shape``: docker (``log`` beside ``stream``
-    or ``time``), journald (``MESSAGE``), any (a known message field)."""
-    import json
-
+def peel_json(text: str, shape: str) -> Peeled | None:
+    """The record in ``text`` (``rest`` may hold newlines), or None when it is none of ``shape``: docker
+    (``log`` beside ``stream`` or ``time``), journald (``MESSAGE``), any (a known message field)."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
@@ -46,16 +37,17 @@ def peel_json(text: str, shape: str) -> JsonRecord | None:
         message = record.get("log")
         if not isinstance(message, str) or not ("stream" in record or "time" in record):
             return None
-        # docker cuts at 16 KiB; every piece but the last lacks the newline
-        partial = not message.endswith("\n")
-        return JsonRecord("", _text(record.get("time")), message.removesuffix("\n"), partial)
+        # every piece of a line that docker cut lacks the newline, but the last; other writers of the
+        # same shape leave it out of short lines too
+        partial = not message.endswith("\n") and len(message.encode("utf-8", "replace")) >= _RUNTIME_CUT
+        return Peeled("", _text(record.get("time")), message.removesuffix("\n"), partial)
     if shape == "journald":
         if "MESSAGE" not in record:
             return None
         name = _text(record.get("SYSLOG_IDENTIFIER") or record.get("_COMM")) or ""
         pid = _text(record.get("_PID") or record.get("SYSLOG_PID"))
         stream = f"{name}[{pid}]" if name and pid else name
-        return JsonRecord(stream, _time(record), _message(record["MESSAGE"]).removesuffix("\n"), False)
+        return Peeled(stream, _time(record), _message(record["MESSAGE"]).removesuffix("\n"))
     name_of = next((k for k in _MESSAGE if isinstance(record.get(k), str)), None)
     if name_of is None:
         return None
@@ -64,7 +56,7 @@ def peel_json(text: str, shape: str) -> JsonRecord | None:
         record[k].strip("\n") for k in _MORE if k != name_of and isinstance(record.get(k), str) and record[k]
     ]
     stream = next((record[k] for k in _STREAM if isinstance(record.get(k), str)), "")
-    return JsonRecord(stream, _time(record), "\n".join(parts), False)
+    return Peeled(stream, _time(record), "\n".join(parts))
 
 
 def _message(value: Any) -> str:

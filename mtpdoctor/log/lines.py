@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from mtpdoctor.log.clean import decode, harmless, strip_text
-from mtpdoctor.log.transport import PLAIN, Peeled, Transports
+from mtpdoctor.log.kinds import Peeled
+from mtpdoctor.log.transport import PLAIN, Transports
 from mtpdoctor.log.types import Line
 
 TEXT_CAP = 16 << 10  # characters of a logical line that are kept: half from each end
@@ -44,12 +46,12 @@ def peel(raw: bytes | str, transports: Transports = PLAIN) -> Peeled:
 
 def parts_of(peeled: Peeled, number: int, file: int, first_part: int = 0) -> tuple[Line, ...]:
     """The logical lines of a peeled physical line, parts counted from ``first_part``."""
-    stream = harmless(peeled.stream) if peeled.stream else ""
-    time = harmless(peeled.time) if peeled.time else None
-    out: list[Line] = []
-    for text in _split(peeled.rest):
-        out.append(make_line(text, number, file, first_part + len(out), stream, time))
-    return tuple(out)
+    stream = harmless(peeled.stream).replace("\n", " ") if peeled.stream else ""
+    time = harmless(peeled.time).replace("\n", " ") if peeled.time else None
+    return tuple(
+        make_line(text, number, file, first_part + at, stream, time)
+        for at, text in enumerate(_split(peeled.rest))
+    )
 
 
 def make_line(text: str, number: int, file: int, part: int, stream: str, time: str | None) -> Line:
@@ -58,13 +60,15 @@ def make_line(text: str, number: int, file: int, part: int, stream: str, time: s
         half = TEXT_CAP // 2
         text = f"{text[:half]} ...[{len(text) - 2 * half} characters left out]... {text[-half:]}"
     text = harmless(text)
-    m = _RECORD.match(text) if text[:1] == "[" else None
-    if m is None:
-        return Line(file, number, part, stream, None, time, text, text)
-    rank = m[2].strip()
-    return Line(
-        file, number, part, stream, rank if rank and _RANKS.match(rank) else None, m[1], text, text[m.end() :]
-    )
+    rank, at = None, 0
+    for _ in range(2):  # a second time: a wrapper may print the same form in front of SGLang's own
+        m = _RECORD.match(text, at) if text[at : at + 1] == "[" else None
+        if m is None:
+            break
+        name = m[2][1:]
+        rank = name if name and _RANKS.match(name) else rank
+        time, at = m[1], m.end()
+    return Line(file, number, part, stream, rank, time, text, text[at:] if at else text)
 
 
 def _split(text: str) -> list[str]:
@@ -91,4 +95,4 @@ def _unglued(text: str) -> list[str]:
     if not cuts:
         return [text]
     edges = [0, *sorted(cuts), len(text)]
-    return [text[a:b] for a, b in zip(edges, edges[1:]) if text[a:b].strip()]
+    return [text[a:b] for a, b in pairwise(edges) if text[a:b].strip()]

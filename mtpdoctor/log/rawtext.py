@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 # Go's encoder (docker) escapes < > & too, some escape / and everything that is not ASCII
-_SAFE_RUN = re.compile(r"[ !#$%()*+,\-.0-;=?@-\[\]-~]+")
+_SAFE_RUN = re.compile(r"[ !#-%'-.0-;=?-\[\]-~]+")
 _JSON_ESCAPES = re.compile(
     rb"\\u001[bB](?:\[[0-?]*[ -/]*[@-~]?|\][^\"\\]{0,4096}(?:\\u0007|\\u001[bB]\\\\)|[ -/]*[0-Z^-~]?)"
 )
@@ -19,7 +19,7 @@ _BYTE_LIST = re.compile(rb'"MESSAGE"\s*:\s*\[([\d,\s]{1,2000000})\]')
 
 def search_key(literal: str) -> bytes:
     """The longest part of ``literal`` that stands unescaped in JSON; empty when there is none."""
-    runs = _SAFE_RUN.findall(literal.replace("/", "\0"))
+    runs = _SAFE_RUN.findall(literal)
     return max(runs, key=len).encode() if runs else b""
 
 

@@ -1,40 +1,43 @@
 """One pass over the bytes of a log: where the literals stand, where the lines begin.
 
-The pass keeps a sparse index (one entry per 64 KiB) and, per literal, the numbers of the first and
-last lines that hold it, so memory does not grow with the log. Lines are cut, cleaned and checked
-only when asked for.
+The pass keeps a sparse index and, per literal, the numbers of the first and last lines that hold it,
+so memory does not grow with the log. Lines are cut, cleaned and checked only when asked for.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from mtpdoctor.log.engines import Engine, make_engine
-from mtpdoctor.log.index import FileIndex, LineReader
+from mtpdoctor.log.engines import Search, make_engine
+from mtpdoctor.log.index import FileIndex
 from mtpdoctor.log.lines import TEXT_CAP
-from mtpdoctor.log.rawtext import searchable, search_key
+from mtpdoctor.log.rawtext import search_key, searchable
+from mtpdoctor.log.reader import LineReader
 from mtpdoctor.log.source import LogSource
 from mtpdoctor.log.transport import Transports, learn
 from mtpdoctor.log.types import FileInfo, Line
 
-CHUNK = 1 << 20  # bytes read at a time
-KEPT = 2000  # hits kept from the front and from the back, per literal and file
-_HOT_TOTAL = 20_000  # a literal that occurs this often ...
-_HOT_CHUNK = 1000  # ... and this often in one chunk is taken out of the engine
+CHUNK = 256 << 10  # bytes read at a time: fits the CPU's cache
+KEPT = 2000  # lines kept from the front and from the back, per literal and file
+# A literal that stands nearly everywhere is cheaper to count than to report: it leaves the engine
+# once it occurred this often in all and more densely than one in so many bytes.
+_HOT_TOTAL = 3 * KEPT
+_HOT_BYTES = 2048
 _SAMPLE = 96 << 10
 
 
 class _Found:
     """Occurrences of one key in one file. ``first`` and ``last`` are line numbers, each line once."""
 
-    __slots__ = ("count", "first", "last", "hot")
+    __slots__ = ("count", "first", "hot", "last")
 
     def __init__(self) -> None:
         self.count = 0
         self.first: list[int] = []
         self.last: deque[int] = deque(maxlen=KEPT)
-        self.hot = False  # no longer looked for: the last lines are found from the end when asked for
+        self.hot = False  # only counted since; the last lines are found from the end when asked for
 
     def add(self, number: int) -> None:
         self.count += 1
@@ -45,104 +48,134 @@ class _Found:
             self.last.append(number)
 
 
-class _FileScan:
-    """One file after the pass."""
+class _Chunk(NamedTuple):
+    """A stretch of whole lines (but for lines longer than a chunk), as literals are looked for in it.
 
-    def __init__(self, source: LogSource, number: int) -> None:
+    ``text[:end]`` counts, hits that end within ``text[:skip]`` were seen in the chunk before;
+    ``number`` is the line in which it begins.
+    """
+
+    text: bytes
+    end: int
+    skip: int
+    number: int
+
+
+class _FileScan:
+    """One file: the pass over it, and what is known after."""
+
+    def __init__(self, source: LogSource, file: int) -> None:
         self.source = source
         self.transports = learn_from(source)
         self.json = self.transports.has_json
         self.index = FileIndex(source)
-        self.reader = LineReader(self.index, number, self.transports)
+        self.reader = LineReader(self.index, file, self.transports)
         self.found: dict[bytes, _Found] = {}
 
-    def run(self, keys: Sequence[bytes], engine_name: str | None, size: int) -> str:
-        """The pass. Returns the name of the engine that served."""
-        active = list(keys)
-        engine = make_engine(active, engine_name, size=size)
-        name = engine.name
-        overlap = max((len(k) for k in keys), default=1) - 1 + 64
+    def run(self, keys: Sequence[bytes], prefer: str | None, size: int) -> str:
+        """The pass. Returns the name of the engine that served; ``size``: bytes to read in all."""
+        keys = list(keys)
         hot: list[bytes] = []
+        engine = make_engine(keys, prefer, size=size)
+        with Search(ahead=engine.name == "hyperscan" and self.source.size > 4 * CHUNK) as search:
+            for chunk in self._chunks(max(map(len, keys), default=1)):
+                for done in search.put(engine, (keys, tuple(hot), chunk), chunk.text):
+                    too_many = self._take(*done)
+                    if too_many:
+                        hot += [key for key in too_many if key not in hot]
+                        keys = [key for key in keys if key not in hot]
+                        engine = make_engine(keys, engine.name)
+            for done in search.rest():
+                self._take(*done)
+        for key in hot:
+            self.found[key].hot = True
+        return engine.name
+
+    def _chunks(self, longest: int) -> Iterator[_Chunk]:
+        source = self.source
         offset, number, skip = 0, 1, 0
-        while offset < self.source.size:
-            data = self.source.read_at(offset, CHUNK)
-            if not data:
-                self.source.size = offset
+        while offset < source.size:
+            data = source.read_at(offset, CHUNK)
+            if not data:  # shrank under the reader
+                source.size = offset
                 break
             end = data.rfind(b"\n") + 1
-            last = offset + len(data) >= self.source.size
-            inside_line = not end and not last  # a line longer than a chunk
-            if last or inside_line:
+            inside = not end and offset + len(data) < source.size  # of a line longer than a chunk
+            if inside or offset + len(data) >= source.size:
                 end = len(data)
-            body = data if end == len(data) else data[:end]
-            newlines = self.index.add(body, offset, number, skip)
-            text = searchable(body, self.json)
-            skipped = len(searchable(body[:skip], self.json)) if skip and text is not body else skip
-            self._collect(engine, active, text, number, skipped, hot)
-            for key in hot:
-                found = self.found[key]
-                if key in active:
-                    active.remove(key)
-                    engine = make_engine(active, engine.name)
-                    found.hot = True
-                else:
-                    found.count += text.count(key) - (text[:skipped].count(key) if skip else 0)
+            newlines = self.index.add(data, end, offset, number)
+            text = searchable(data, self.json)
+            if text is data:
+                yield _Chunk(data, end, skip, number)
+            else:
+                text = searchable(data[:end], self.json) if end < len(data) else text
+                before = len(searchable(data[:skip], self.json)) if skip else 0
+                yield _Chunk(text, len(text), before, number)
             number += newlines
-            skip = min(overlap, end - 1) if inside_line else 0
+            # room for the longest literal with some escape sequences inside
+            skip = min(2 * longest + 256, end - 1) if inside else 0
             offset += end - skip
         self.index.finish(number)
-        return name
 
-    def _collect(
-        self, engine: Engine, active: Sequence[bytes], text: bytes, number: int, skip: int, hot: list[bytes]
-    ) -> None:
-        hits = engine.find(text)
-        if not hits:
-            return
+    def _take(
+        self, context: tuple[list[bytes], tuple[bytes, ...], _Chunk], hits: list[tuple[int, int]]
+    ) -> list[bytes]:
+        """Books the hits of a chunk. Returns the keys that occur too densely."""
+        keys, hot, (text, end, skip, number) = context
         found = self.found
+        for key in hot:
+            found[key].count += text.count(key, max(skip - len(key) + 1, 0), end)
         at = 0
         for i, start in hits:
-            if start + len(active[i]) <= skip:
-                continue  # seen in the chunk before
+            if start >= end:
+                break  # the unfinished line at the end comes again with the next chunk
+            key = keys[i]
+            if skip and start + len(key) <= skip:
+                continue
             if start > at:
                 number += text.count(b"\n", at, start)
                 at = start
-            entry = found.get(active[i])
+            entry = found.get(key)
             if entry is None:
-                entry = found[active[i]] = _Found()
+                entry = found[key] = _Found()
             entry.add(number)
-        if len(hits) > _HOT_CHUNK:
-            counts: dict[int, int] = {}
-            for i, _ in hits:
-                counts[i] = counts.get(i, 0) + 1
-            for i, n in counts.items():
-                if n > _HOT_CHUNK and found[active[i]].count > _HOT_TOTAL:
-                    hot.append(active[i])
+        most = len(text) // _HOT_BYTES
+        if len(hits) <= max(most, 16):
+            return []
+        counts: dict[int, int] = {}
+        for i, _ in hits:
+            counts[i] = counts.get(i, 0) + 1
+        return [
+            keys[i]
+            for i, n in counts.items()
+            if n > most and (entry := found.get(keys[i])) is not None and entry.count > _HOT_TOTAL
+        ]
 
-    def numbers(self, key: bytes) -> list[int]:
-        """Numbers of the lines that hold ``key``: the first and the last KEPT, ascending."""
+    def numbers(self, key: bytes) -> tuple[list[int], bool]:
+        """Numbers of the lines that hold ``key``, ascending, and whether that is all of them (else
+        the first and the last KEPT)."""
         found = self.found.get(key)
         if found is None:
-            return []
+            return [], True
         if found.hot:
-            found.last = deque(self._from_the_end(key, found.first[-1]), maxlen=KEPT)
+            found.last = deque(self._from_the_end(key, found.first[-1]))
             found.hot = False
-        return found.first + list(found.last)
+        return [*found.first, *found.last], len(found.last) < KEPT
 
     def _from_the_end(self, key: bytes, above: int) -> list[int]:
-        """Numbers of the last KEPT lines holding ``key``, only lines after ``above``."""
+        """Numbers of the last KEPT lines that hold ``key``, of those after line ``above``."""
         out: list[int] = []
         for start, number, size in self.index.blocks_from_end():
             text = searchable(self.source.read_at(start, size), self.json)
             here: list[int] = []
-            line, at, hit = number, 0, text.find(key)
+            at, hit = 0, text.find(key)
             while hit >= 0:
-                line += text.count(b"\n", at, hit)
+                number += text.count(b"\n", at, hit)
                 at = hit
-                if line > above and (not here or here[-1] != line):
-                    here.append(line)
+                if number > above and (not here or here[-1] != number):
+                    here.append(number)
                 hit = text.find(key, hit + 1)
-            out = here + [n for n in out if not here or n != here[-1]]
+            out = here + out
             if len(out) >= KEPT or number <= above:
                 break
         return out[-KEPT:]
@@ -153,16 +186,19 @@ def learn_from(source: LogSource) -> Transports:
     size = source.size
     if size <= 3 * _SAMPLE:
         return learn([source.read_at(0, size)])
-    samples = [source.read_at(0, _SAMPLE)]
-    samples[0] = samples[0][: samples[0].rfind(b"\n") + 1 or None]
-    for at in (size // 2, size - _SAMPLE):
+    samples = []
+    for at in (0, size // 2, size - _SAMPLE):
         piece = source.read_at(at, _SAMPLE)
-        samples.append(piece[piece.find(b"\n") + 1 : piece.rfind(b"\n") + 1 or None])
+        first = piece.find(b"\n") + 1 if at else 0
+        samples.append(piece[first : piece.rfind(b"\n") + 1 or None])
     return learn(samples)
 
 
 class ScannedLog:
-    """The result of a pass over one or several files: implements ``types.Hits``."""
+    """The result of a pass over one or several files: implements ``types.Hits``.
+
+    ``engine`` names the engine that served; ``files`` is what ``LogReading.files`` wants.
+    """
 
     def __init__(self, scans: Sequence[_FileScan], keys: dict[str, tuple[bytes, bytes]], engine: str) -> None:
         self._scans = tuple(scans)
@@ -171,7 +207,7 @@ class ScannedLog:
         self.files = tuple(
             FileInfo(s.source.name, s.source.size, s.index.line_count, s.source.truncated) for s in scans
         )
-        self._lines: OrderedDict[str, tuple[list[Line], bool]] = OrderedDict()
+        self._verified: dict[str, tuple[list[Line], bool]] = {}
 
     @property
     def transports(self) -> tuple[tuple[str, ...], ...]:
@@ -180,59 +216,52 @@ class ScannedLog:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was odd about the input, for people."""
+        """What was odd about the input, for people; complete once the lines wanted were asked for."""
         out = [f"{f.name}: {f.truncated}" for f in self.files if f.truncated]
-        for scan in self._scans:
-            if scan.reader.cut:
+        for s in self._scans:
+            if s.reader.shortened:
                 out.append(
-                    f"{scan.source.name}: lines longer than {TEXT_CAP // 1024} KiB are shown in part "
-                    f"(first: line {min(scan.reader.cut)})"
+                    f"{s.source.name}: lines longer than {TEXT_CAP // 1024} KiB are shown in part "
+                    f"(line {min(s.reader.shortened)} is the first)"
                 )
         return tuple(out)
-
-    def _key(self, scan: _FileScan, literal: str) -> bytes:
-        return self._keys[literal][scan.json]
 
     def lines(self, literal: str) -> list[Line]:
         """Logical lines whose ``text`` holds ``literal``, in reading order (see ``types.Hits``).
         Raises KeyError for a literal that was not given to ``scan``."""
-        return list(self._verified(literal)[0])
-
-    def _verified(self, literal: str) -> tuple[list[Line], bool]:
-        """The lines, and whether they are all."""
-        known = self._lines.get(literal)
-        if known is not None:
-            return known
-        self._keys[literal]  # KeyError for a stranger
-        out: list[Line] = []
-        whole = True
-        for scan in self._scans:
-            key = self._key(scan, literal)
-            numbers = scan.numbers(key) if key else []
-            found = scan.found.get(key)
-            whole = whole and (found is None or not found.last)
-            for number in numbers:
-                out.extend(scan.reader.holding(number, literal))
-        if len(out) > 1:
-            out = list({line.key: line for line in out}.values())
-        self._lines[literal] = (out, whole)
-        if len(self._lines) > 512:
-            self._lines.popitem(last=False)
-        return out, whole
+        return list(self._verify(literal)[0])
 
     def count(self, literal: str) -> int:
         """How often the literal occurs in all: exact in clean text up to thousands of lines, beyond
-        that as counted in the raw bytes (a transport prefix may then count too)."""
-        lines, whole = self._verified(literal)
-        if whole:
+        that as counted in the raw bytes (transport prefixes included)."""
+        lines, all_of_them = self._verify(literal)
+        if all_of_them:
             return sum(line.text.count(literal) for line in lines)
-        return sum(
-            found.count for s in self._scans if (found := s.found.get(self._key(s, literal))) is not None
-        )
+        return sum(s.found[key].count for s in self._scans if (key := self._key(s, literal)) in s.found)
+
+    def _key(self, s: _FileScan, literal: str) -> bytes:
+        return self._keys[literal][s.json]
+
+    def _verify(self, literal: str) -> tuple[list[Line], bool]:
+        known = self._verified.get(literal)
+        if known is not None:
+            return known
+        unique: dict[tuple[int, int, int], Line] = {}
+        whole = True
+        for s in self._scans:
+            numbers, all_of_them = s.numbers(self._key(s, literal))
+            whole = whole and all_of_them
+            for number in numbers:
+                for line in s.reader.holding(number, literal):
+                    unique[line.key] = line
+        result = (list(unique.values()), whole)
+        if len(result[0]) <= 64 or len(self._verified) < 64:  # memory stays flat
+            self._verified[literal] = result
+        return result
 
     def line(self, file: int, number: int) -> tuple[Line, ...]:
-        """The logical lines of one physical line; empty when there is no such line, and for the later
-        pieces of a line that the container runtime cut (they belong to the first)."""
+        """The logical lines of one physical line; none when there is no such line, and for the later
+        records of a line that the container runtime cut (they belong to the first)."""
         return self._scans[file].reader.lines(number)
 
     def window(self, file: int, first: int, last: int) -> list[Line]:
@@ -254,13 +283,12 @@ def scan(sources: Sequence[LogSource], literals: Iterable[str], *, engine: str |
     for literal in literals:
         if not literal:
             raise ValueError("an empty literal occurs everywhere")
-        keys[literal] = (literal.encode("utf-8", "surrogatepass"), search_key(literal))
+        keys[literal] = (literal.encode("utf-8", "replace"), search_key(literal))
     total = sum(s.size for s in sources)
-    scans = []
-    name = engine or "python"
-    for number, source in enumerate(sources):
-        file_scan = _FileScan(source, number)
-        wanted = sorted({pair[file_scan.json] for pair in keys.values()} - {b""})
-        name = file_scan.run(wanted, engine, total)
-        scans.append(file_scan)
+    scans: list[_FileScan] = []
+    name = engine or ""
+    for file, source in enumerate(sources):
+        s = _FileScan(source, file)
+        name = s.run(sorted({pair[s.json] for pair in keys.values()} - {b""}), engine, total)
+        scans.append(s)
     return ScannedLog(scans, keys, name)

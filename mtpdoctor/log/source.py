@@ -7,6 +7,7 @@ in memory), so that every input can be read at any offset with flat memory.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
@@ -33,7 +34,7 @@ class LogSource:
     """One input. ``name`` is for people ("standard input" for ``-``); ``size`` counts decompressed
     bytes (UTF-8 where the input was UTF-16); ``truncated`` names damage that was read around."""
 
-    __slots__ = ("name", "size", "truncated", "_fd", "_base", "_file")
+    __slots__ = ("_base", "_fd", "_file", "name", "size", "truncated")
 
     def __init__(
         self, name: str, size: int, *, fd: int = -1, base: int = 0, file: IO[bytes] | None = None
@@ -82,10 +83,8 @@ class LogSource:
         self.close()
 
     def __del__(self) -> None:
-        try:
+        with contextlib.suppress(Exception):  # interpreter shutdown
             self.close()
-        except Exception:  # interpreter shutdown
-            pass
 
 
 def _pread(fd: int, size: int, offset: int) -> bytes:
@@ -247,10 +246,10 @@ class _Spill:
             if self._size <= _IN_MEMORY < self._size + len(data):
                 import tempfile
 
-                small = self._file
-                self._file = tempfile.TemporaryFile(prefix="mtpdoctor-")
-                assert isinstance(small, io.BytesIO)
-                self._file.write(small.getbuffer())
+                large = tempfile.TemporaryFile(prefix="mtpdoctor-")  # noqa: SIM115 - lives as long as the source
+                self._file.seek(0)
+                large.write(self._file.read())
+                self._file = large
             self._file.write(data)
         except OSError as e:
             raise UserError(

@@ -1,265 +1,136 @@
-"""What stands in front of a log line because of the way the log was carried.
+"""Taking off what stands in front of a log line because of the way the log was carried.
 
-Each kind of transport is one pattern. Which kinds a file uses is learned from samples of it
-(``learn``), since most prefixes are not telling by themselves: ``0: `` is a Slurm task only where
-every line has one. Kinds that nothing else looks like (``strong``) are taken off wherever they stand.
-Wrappers nest (compose around Kubernetes timestamps around Slurm), so prefixes come off one by one.
+Which transports a file uses is learned from samples of it (``learn``), since most prefixes are not
+telling by themselves: ``0: `` is a Slurm task only where every line has one. Kinds that nothing
+else looks like (``Kind.strong``) are taken off wherever they stand. Wrappers nest (compose around
+Kubernetes timestamps around Slurm), so prefixes come off one by one, from the outermost inwards.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mtpdoctor.log.clean import decode, strip_text
-from mtpdoctor.log.jsonlines import peel_json
+from mtpdoctor.log.kinds import JSON_KINDS, KINDS, STRONG, Kind, Peeled
 
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
-_DAY = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
-_IDENT = r"(?P<stream>[^\s\[\]:|]+(?:\[\d+\])?): ?(?P<rest>.*)"
-
-
-@dataclass(frozen=True, slots=True)
-class Peeled:
-    """One prefix taken off. ``partial``: the line goes on in the next one of this stream."""
-
-    stream: str
-    time: str | None
-    rest: str
-    partial: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One transport. ``share``: of the lines of a sample that must have the prefix, ``least``: how
-    many lines (or all of them); ``strong``: tried on every line, learned or not."""
-
-    name: str
-    peel: Callable[[str], Peeled | None]
-    share: float
-    least: int
-    strong: bool = False
-    json: bool = False
-
-
-def _pattern(*patterns: str) -> Callable[[str], Peeled | None]:
-    compiled: list[re.Pattern[str]] = []
-
-    def peel(text: str) -> Peeled | None:
-        if not compiled:
-            compiled.extend(re.compile(p, re.S) for p in patterns)
-        for p in compiled:
-            m = p.match(text)
-            if m:
-                g = m.groupdict()
-                return Peeled(g.get("stream") or "", g.get("time"), g["rest"], g.get("flag") == "P")
-        return None
-
-    return peel
-
-
-_JSON_SHAPES = {"docker_json": "docker", "journald_json": "journald", "json": "any"}
-
-
-def _json(shape: str) -> Callable[[str], Peeled | None]:
-    def peel(text: str) -> Peeled | None:
-        if not text.startswith("{"):
-            return None
-        record = peel_json(text, shape)
-        return None if record is None else Peeled(record.stream, record.time, record.text, record.partial)
-
-    return peel
-
-
-KINDS: tuple[Kind, ...] = (
-    Kind("docker_json", _json("docker"), 0.2, 2, json=True),
-    Kind("journald_json", _json("journald"), 0.2, 2, json=True),
-    Kind("json", _json("any"), 0.6, 3, json=True),
-    Kind(
-        "kubectl_prefix",
-        _pattern(r"\[(?P<stream>(?:pod|deployment|job|statefulset)/[^\]\s/]+/[^\]\s]+)\] ?(?P<rest>.*)"),
-        0.2,
-        1,
-        strong=True,
-    ),
-    Kind(
-        "cri",
-        _pattern(rf"(?P<time>{_ISO}) (?:stdout|stderr) (?P<flag>[FP])(?:$| )(?P<rest>.*)"),
-        0.2,
-        1,
-        strong=True,
-    ),
-    Kind(
-        "journald",
-        _pattern(
-            rf"(?:<\d+>)?(?P<time>{_MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?) \S+ {_IDENT}",
-            rf"(?:<\d+>)?(?P<time>{_ISO}) \S+ (?=\S+\[\d+\]: ?){_IDENT}",
-            rf"(?P<time>\d{{10}}\.\d{{6}}) \S+ {_IDENT}",
-            rf"(?P<time>(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {_DAY} \S+) \S+ {_IDENT}",
-            rf"<\d+>1 (?P<time>{_ISO}) \S+ (?P<stream>\S+) \S+ \S+ (?:-|\[[^\]]*\]) ?(?P<rest>.*)",
-        ),
-        0.2,
-        2,
-    ),
-    Kind(
-        "ray",
-        _pattern(
-            r"(?:\[\d+m)?\((?P<stream>(?:\S+ )?pid=\d+(?:, ip=[^)\s]+)?|raylet(?:, ip=[^)\s]+)?)\)"
-            r"(?:\[0m)?(?: |$)(?P<rest>.*)"
-        ),
-        0.02,
-        1,
-        strong=True,
-    ),
-    Kind("mpi", _pattern(r"\[(?P<stream>\d+,\d+)\]<std(?:out|err)>: ?(?P<rest>.*)"), 0.2, 1, strong=True),
-    Kind(
-        "rank_prefix", _pattern(r"\[(?P<stream>(?:rank|default)\d+)\]: ?(?P<rest>.*)"), 0.02, 1, strong=True
-    ),
-    Kind("iso_time", _pattern(rf"(?P<time>{_ISO})(?: |$)(?P<rest>.*)"), 0.5, 2),
-    Kind(
-        "compose",
-        _pattern(
-            r"(?:(?P<time>\d\d:\d\d:\d\d) )?(?P<stream>[A-Za-z0-9][\w.@-]*[-_.]\d+(?:\.\w+@[\w.-]+)?) *\|(?: |$)(?P<rest>.*)",
-            r"(?P<stream>[A-Za-z0-9][\w.@-]*[-_.]\d+)(?P<rest> exited with code -?\d+.*)",
-        ),
-        0.2,
-        2,
-    ),
-    Kind("compose_name", _pattern(r"\[?(?P<stream>[A-Za-z][\w.@-]*)\]? *\|(?: |$)(?P<rest>.*)"), 0.6, 3),
-    Kind("slurm", _pattern(r" *(?P<stream>\d{1,5}):(?: |$)(?P<rest>.*)"), 0.6, 3),
-    Kind(
-        "clock",
-        _pattern(
-            rf"(?P<time>{_MONTH} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?|{_DAY}|\[{_ISO}\]|\d\d:\d\d:\d\d(?:\.\d+)?)(?: |$)(?P<rest>.*)"
-        ),
-        0.9,
-        3,
-    ),
-    Kind("host", _pattern(r"(?P<stream>(?=[a-z])[\w.-]*\d): (?P<rest>.*)"), 0.95, 4),
-)
-_STRONG = tuple(k for k in KINDS if k.strong)
-_FIRST = {  # a strong kind can only begin with one of these
-    "kubectl_prefix": "[",
-    "cri": "0123456789",
-    "ray": "([",
-    "mpi": "[",
-    "rank_prefix": "[",
-}
 _MAX_DEPTH = 6
+_SAMPLE_LINES = 360
+_STRONG_FIRST = frozenset("([0123456789")  # what a strong prefix can begin with
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Transports:
-    """The kinds learned from a file, outermost level first; each level lists alternatives."""
+    """What was learned of a file: the kinds of each level, outermost first (alternatives side by
+    side), and the names of the strong kinds met."""
 
     levels: tuple[tuple[Kind, ...], ...] = ()
+    strong: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(kind.name for level in self.levels for kind in level)
+        return (*self.strong, *(kind.name for level in self.levels for kind in level))
 
     @property
     def has_json(self) -> bool:
-        return any(kind.json for level in self.levels for kind in level)
+        return not JSON_KINDS.isdisjoint(self.names)
 
     @property
     def may_split(self) -> bool:
-        """True where one line of the program may be carried in several (16 KiB pieces)."""
-        return any(name in ("cri", "docker_json") for name in self.names)
+        """True where the container runtime cuts long lines into several records."""
+        return "cri" in self.names or "docker_json" in self.names
 
     def peel(self, text: str) -> Peeled:
-        """``text`` without its prefixes. ``stream`` joins what the prefixes name with ``/``,
-        ``time`` is the innermost timestamp."""
-        streams: list[str] = []
-        time = None
-        partial = False
+        """``text`` without its prefixes. ``stream`` joins what they name with ``/``; ``time`` is the
+        innermost timestamp."""
+        stream, time, partial = "", None, False
         depth = 0
         for _ in range(_MAX_DEPTH):
-            found, depth = self._one(text, depth)
+            found = _strong(text) if text[:1] in _STRONG_FIRST else None
             if found is None:
-                break
+                found, depth = self._learned(text, depth)
+                if found is None:
+                    break
             if found.stream:
-                streams.append(found.stream)
+                stream = f"{stream}/{found.stream}" if stream else found.stream
             time = found.time or time
             partial = partial or found.partial
             text = found.rest
-        return Peeled("/".join(streams), time, text, partial)
+        return Peeled(stream, time, text, partial)
 
-    def _one(self, text: str, depth: int) -> tuple[Peeled | None, int]:
-        first = text[:1]
-        if first and first in "([0123456789":
-            for kind in _STRONG:
-                if first in _FIRST[kind.name]:
-                    found = kind.peel(text)
-                    if found is not None:
-                        return found, depth
+    def _learned(self, text: str, depth: int) -> tuple[Peeled | None, int]:
         for at in range(depth, len(self.levels)):
             for kind in self.levels[at]:
-                found = kind.peel(text)
-                if found is not None:
-                    return found, at + 1
+                if kind.might(text):
+                    found = kind.peel(text)
+                    if found is not None:
+                        return found, at + 1
         return None, depth
 
 
 PLAIN = Transports()
 
 
-def learn(samples: Iterable[bytes], most: int = 900) -> Transports:
-    """The transports of a file, from samples of it (each a run of whole lines), at most ``most``
-    lines in all (spread over the samples)."""
+def _strong(text: str, names: set[str] | None = None) -> Peeled | None:
+    for kind in STRONG:
+        if kind.might(text):
+            found = kind.peel(text)
+            if found is not None:
+                if names is not None:
+                    names.add(kind.name)
+                return found
+    return None
+
+
+def learn(samples: Iterable[bytes]) -> Transports:
+    """The transports of a file, from samples of it (each a run of whole lines)."""
     lines: list[str] = []
-    chosen = [s.split(b"\n") for s in samples]
-    for sample in chosen:
-        share = max(most // len(chosen), 1)
-        for raw in sample[:share]:
-            text = decode(raw[:4096] if not raw.lstrip().startswith(b"{") else raw[: 1 << 18])
-            text = text.lstrip("\ufeff").split("\r")[0]
-            if text.strip():
+    runs = [sample.split(b"\n") for sample in samples]
+    share = max(_SAMPLE_LINES // max(len(runs), 1), 1)
+    for run in runs:
+        # both ends of a run: what wraps a log often differs before the first container starts
+        for raw in run if len(run) <= share else run[: share // 2] + run[-share // 2 :]:
+            text = decode(raw[: 1 << 18] if raw[:1] == b"{" else raw[:4096]).lstrip("\ufeff")
+            text = text.split("\r", 1)[0]
+            if text and not text.isspace():
                 lines.append(text)
     levels = []
-    for _ in range(_MAX_DEPTH - 1):
-        lines = [text for text in (_peel_strong(line) for line in lines) if text.strip()]
+    names: set[str] = set()
+    for _ in range(_MAX_DEPTH):
+        lines = [text for text in (_without_strong(line, names) for line in lines) if text.strip()]
         kinds, lines = _level(lines)
         if not kinds:
             break
         levels.append(kinds)
-    return Transports(tuple(levels))
+    return Transports(tuple(levels), tuple(sorted(names)))
 
 
-def _peel_strong(text: str) -> str:
+def _without_strong(text: str, names: set[str]) -> str:
     for _ in range(_MAX_DEPTH):
-        for kind in _STRONG:
-            found = kind.peel(text) if text[:1] and text[0] in _FIRST[kind.name] else None
-            if found is not None:
-                text = found.rest
-                break
-        else:
+        found = _strong(text, names) if text[:1] in _STRONG_FIRST else None
+        if found is None:
             break
+        text = found.rest
     return text
 
 
 def _level(lines: Sequence[str]) -> tuple[tuple[Kind, ...], list[str]]:
-    counts: dict[str, int] = {}
-    peeled: list[tuple[str, str | None, str]] = []  # text, kind that fits, rest
-    for text in lines:
-        for kind in KINDS:
-            found = None if kind.strong else kind.peel(text)
-            if found is not None:
-                counts[kind.name] = counts.get(kind.name, 0) + 1
-                peeled.append((text, kind.name, found.rest))
-                break
-        else:
-            peeled.append((text, None, text))
+    """The kinds that the lines have in common, and the lines without them."""
     total = len(lines)
-    kinds = tuple(
-        k
-        for k in KINDS
-        if (n := counts.get(k.name, 0))
-        and n >= k.share * total
-        and (n >= k.least or (n == total and k.share < 0.6))
-    )
-    names = {k.name for k in kinds}
-    rest = [after if name in names else text for text, name, after in peeled]
-    return kinds, [strip_text(text) for text in rest if text.strip()]
+    fits: dict[str, dict[int, str]] = {}  # kind -> line -> what remains of the line
+    for at, text in enumerate(lines):
+        for kind in KINDS:
+            if not kind.strong and kind.might(text):
+                found = kind.peel(text)
+                if found is not None:
+                    fits.setdefault(kind.name, {})[at] = found.rest
+                    break
+    kinds = tuple(k for k in KINDS if k.name in fits and _believed(k, len(fits[k.name]), total))
+    rest = {at: text for k in kinds for at, text in fits[k.name].items()}
+    return kinds, [strip_text(rest.get(at, text)) for at, text in enumerate(lines)]
+
+
+def _believed(kind: Kind, count: int, total: int) -> bool:
+    if kind.alone and count == total:
+        return True
+    return count >= kind.least and count >= kind.share * total
