@@ -70,10 +70,9 @@ def _links(rule: Rule, ids: set[str], families: frozenset[str]) -> Iterator[str]
 
 
 def _flags(rule: Rule) -> Iterator[str]:
-    try:
-        from mtpdoctor.sglang.flags import known_dest, known_flag
-    except ImportError:
-        return
+    from mtpdoctor.sglang.flags import flag_table, known_flag
+
+    fields = {spec.dest for spec in flag_table(None).specs}
 
     for i, remedy in enumerate(rule.remedies):
         for edit in remedy.edits:
@@ -82,7 +81,7 @@ def _flags(rule: Rule) -> Iterator[str]:
     conditions = [rule.when, *(r.when for r in rule.remedies)] + ([rule.predicts] if rule.predicts else [])
     for name in dict.fromkeys(n for c in conditions for n in fact_names(c)):
         prefix, _, dest = name.partition(".")
-        if prefix in ("flag", "arg") and not known_dest(dest):
+        if prefix in ("flag", "arg") and dest not in fields and not known_flag("--" + dest.replace("_", "-")):
             yield f"no release has the argument {dest} (condition on {name})"
 
 
