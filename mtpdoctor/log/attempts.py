@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from mtpdoctor.log.command_line import command_at, find_command, is_command
-from mtpdoctor.log.events import RawEvent, Weight, exit_status
+from mtpdoctor.log.event_patterns import Weight
+from mtpdoctor.log.events import RawEvent, exit_status
 from mtpdoctor.log.observe import Observer
+from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.stages import READY, is_batch, mark_of, stage_of_traceback
-from mtpdoctor.log.traceback import is_record
+from mtpdoctor.log.tracelines import is_record
 from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Span, Stage, StageMark
 
 LITERALS = (
@@ -25,10 +26,10 @@ LITERALS = (
     "kill_process_tree called",
     "torch.distributed.run",
 )
-_CONTAINER_START = re.compile(
+_CONTAINER_START = lazy(
     r"^== CUDA ==|^=+ NVIDIA|Scheduled restart job, restart counter|Started [Cc]ontainer|Created container|systemd\[\d+\]: Started |^Starting \S*sglang"
 )
-_LAUNCH_WARNING = re.compile(r"launch_server\.py:\d+: \w*Warning")
+_LAUNCH_WARNING = lazy(r"launch_server\.py:\d+: \w*Warning")
 # Fields that tell one server process from another.
 _IDENTITY = (
     "host",
@@ -42,26 +43,33 @@ _IDENTITY = (
 )
 
 
-@dataclass(slots=True)
 class _Item:
     """Something noteworthy at one line."""
 
-    line: Line
-    what: str  # command | warning | usage | server_args | container | mark | ready | event | batch | end
-    event: RawEvent | None = None
-    stage: Stage | None = None
+    __slots__ = ("event", "line", "stage", "what")
+
+    def __init__(
+        self, line: Line, what: str, event: RawEvent | None = None, stage: Stage | None = None
+    ) -> None:
+        self.line = line
+        # command | warning | usage | server_args | container | mark | ready | event | batch | end
+        self.what = what
+        self.event = event
+        self.stage = stage
 
 
-@dataclass(slots=True)
 class _State:
     """What one stream of one file has shown since the last boundary."""
 
-    ended: bool = False
-    touched: bool = False  # anything but a command line was seen
-    last: int = 0  # last line number that belongs to it
-    servers: list[tuple[object, ...]] = field(default_factory=list)
-    progressed: bool = False  # beyond server_args
-    failed_main: bool = False
+    __slots__ = ("ended", "failed_main", "last", "progressed", "servers", "touched")
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.touched = False  # anything but a command line was seen
+        self.last = 0  # last line number that belongs to it
+        self.servers: list[tuple[object, ...]] = []
+        self.progressed = False  # beyond server_args
+        self.failed_main = False
 
 
 def items_of(lines: Sequence[Line], events: Sequence[RawEvent]) -> list[_Item]:
@@ -147,7 +155,8 @@ def _starts(item: _Item, state: _State) -> bool:
     if item.what == "mark":
         return state.ended and state.progressed and item.stage is Stage.DIST_INIT and state.failed_main
     if item.what == "event" and item.event is not None and item.event.main:
-        return state.ended and state.failed_main
+        # Ranks and nodes whose processes die together print their tracebacks back to back.
+        return state.ended and state.failed_main and item.line.number > state.last + 2
     if item.what == "event" and item.event is not None and item.event.kind is EventKind.ARGPARSE:
         return state.ended
     return False
@@ -257,18 +266,23 @@ def _weigh(
 ) -> list[Event]:
     died = any(e.weight in (Weight.FOLLOWS, Weight.DIES) for e in raw)
     events: list[Event] = []
+    dying: Stage | None = None  # stage of the last failure: what follows from it happened there
     for event in raw:
         stage = _stage_at(event, marks, ready)
         fatal = False
         if shutdown is not None and event.first.key >= shutdown.first.key:
             fatal = False
         elif event.weight in (Weight.DIES, Weight.FOLLOWS):
-            fatal = not (event.main and _goes_on(event, healthy, ready))
+            fatal = not (event.main and ready is not None and ready.key > event.end.key)
         elif event.weight is Weight.LIKELY:
             fatal = not _goes_on(event, healthy, ready)
             if fatal and ready is not None and event.first.key > ready.key and not died:
                 # an error told while serving and nothing that says that the server went down
                 fatal = event.traceback is not None and not is_record(event.traceback.root.head)
+        if event.kind in (EventKind.SIGNAL, EventKind.EXIT) and event.weight is Weight.FOLLOWS:
+            stage = dying or stage
+        elif fatal:
+            dying = stage
         events.append(
             Event(
                 event.kind,

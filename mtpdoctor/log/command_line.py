@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.types import Attempt, Line, LogReading
 
 LITERALS = (
@@ -17,25 +18,25 @@ LITERALS = (
     "launch_server.py",
 )
 
-_LAUNCH = re.compile(
+_LAUNCH = lazy(
     r"(?:\bpython[\d.]*\s+(?:-\w+\s+)*-m\s+sglang\.launch_server\b|\bsglang\s+serve\b|\bsglang/launch_server\.py\b|\S*launch_server\.py\b"
     r"|-m\s+sglang\.launch_server\b)"
 )
-_FLAG = re.compile(r"\s--?[a-zA-Z]|\s\$?\{?\w*MODEL|\s\\?$")
-_PROMPT = re.compile(
+_FLAG = lazy(r"\s--?[a-zA-Z]|\s\$?\{?\w*MODEL|\s\\?$")
+_PROMPT = lazy(
     r"^\s*(?:\[[^\]\s]*\]\s*)?(?:(?:\([\w.-]+\)\s*)*[\w.-]+@[\w.-]+(?::[^$#>]*)?[$#>]\s+|[\w.~/-]*[$#]\s+|>{1,3}\s+|\++\s+|%\s+)"
 )
-_LABEL = re.compile(
+_LABEL = lazy(
     r"(?i)^\s*(?:\[[^\]]{0,40}\]\s*)?(?:-?\s*)(?:(?:the )?(?:full |launch(?:ing)?|start(?:ing)?|run(?:ning)?|exec(?:uting)?|server|sglang"
     r"|final|docker)?\s*(?:server |sglang |launch )?(?:command|cmd|args|entrypoint|with command|running|executing|launching|exec|cmdline"
     r"|starting|ExecStart)(?:\s+line)?\s*(?:is)?\s*[:=]\s*)"
 )
-_NOT_COMMAND = re.compile(
+_NOT_COMMAND = lazy(
     r"UserWarning|is still supported|Example: |^\s*usage: |: error: |\bps aux\b|^\s*File \"|is deprecated|recommended entrypoint"
     r"|^\s*\w+\s+\d+\s+[\d.]+\s+[\d.]+\s+\d+\s+\d+|No module named|command not found|\bTraceback\b|Killed\s|Aborted\s|Segmentation fault"
     r"|grep |dead but|please use|Please (?:use|run)|try running|pip install|# |^\s*//"
 )
-_ASSIGN = re.compile(r"^(?:env\s+)?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s'\"]*)\s+)*$")
+_ASSIGN = lazy(r"^(?:env\s+)?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s'\"]*)\s+)*$")
 
 
 def launch_command(attempt: Attempt, reading: LogReading | None = None) -> tuple[str, Line] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.types import Line, Observation
 
@@ -45,7 +46,7 @@ LITERALS = (
 )
 
 _RELEASES = tuple(
-    re.compile(p)
+    lazy(p)
     for p in (
         rf"\bsglang(?:\[[\w,]*\])?\s*==\s*{_RELEASE}",
         rf"\bsglang-{_RELEASE}(?:\+\w+)?\.(?:dist-info|egg-info|tar\.gz)",
@@ -62,48 +63,48 @@ _SIMPLE: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (
         "log.avail_mem_before_load_gib",
         "Load weight begin",
-        re.compile(rf"Load weight begin\..{{0,40}}avail mem={_NUM} ?G"),
+        lazy(rf"Load weight begin\..{{0,40}}avail mem={_NUM} ?G"),
     ),
     (
         "log.avail_mem_after_load_gib",
         "Load weight end",
-        re.compile(rf"Load weight end\..*?avail mem={_NUM} ?G"),
+        lazy(rf"Load weight end\..*?avail mem={_NUM} ?G"),
     ),
-    ("log.weights_gib", "Load weight end", re.compile(rf"Load weight end\..*?mem usage={_NUM} ?G")),
+    ("log.weights_gib", "Load weight end", lazy(rf"Load weight end\..*?mem usage={_NUM} ?G")),
     (
         "log.avail_mem_after_pool_gib",
         "Memory pool end",
-        re.compile(rf"Memory pool end\..{{0,40}}avail mem={_NUM} ?G"),
+        lazy(rf"Memory pool end\..{{0,40}}avail mem={_NUM} ?G"),
     ),
-    ("log.kv_tokens", "Cache is allocated", re.compile(r"KV Cache is allocated\..*?#tokens: (\d+)")),
-    ("log.max_total_num_tokens", "max_total_num_tokens=", re.compile(r"\bmax_total_num_tokens=(\d+)")),
+    ("log.kv_tokens", "Cache is allocated", lazy(r"KV Cache is allocated\..*?#tokens: (\d+)")),
+    ("log.max_total_num_tokens", "max_total_num_tokens=", lazy(r"\bmax_total_num_tokens=(\d+)")),
     (
         "log.max_running_requests",
         "max_running_requests=",
-        re.compile(r"max_total_num_tokens=.*\bmax_running_requests=(\d+)"),
+        lazy(r"max_total_num_tokens=.*\bmax_running_requests=(\d+)"),
     ),
-    ("log.context_len", "context_len=", re.compile(r"max_total_num_tokens=.*\bcontext_len=(\d+)")),
-    ("log.total_mem_gib", "total capacity of", re.compile(r"total capacity of (\d+(?:\.\d+)? [GM]iB)")),
+    ("log.context_len", "context_len=", lazy(r"max_total_num_tokens=.*\bcontext_len=(\d+)")),
+    ("log.total_mem_gib", "total capacity of", lazy(r"total capacity of (\d+(?:\.\d+)? [GM]iB)")),
     (
         "host.gpu.memory_gib",
         "total capacity of",
-        re.compile(r"GPU \d+ has a total capacity of (\d+(?:\.\d+)? [GM]iB)"),
+        lazy(r"GPU \d+ has a total capacity of (\d+(?:\.\d+)? [GM]iB)"),
     ),
-    ("host.gpu.free_gib", "is free", re.compile(r"of which (\d+(?:\.\d+)? [GMK]iB) is free")),
+    ("host.gpu.free_gib", "is free", lazy(r"of which (\d+(?:\.\d+)? [GMK]iB) is free")),
 )
-_ARCHITECTURE = re.compile(r"Load weight end\..*?\btype=(\w+)")
-_ACCEPT_LEN = re.compile(r"accept len: (\d+(?:\.\d+)?)")
-_GPU_NAME = re.compile(
+_ARCHITECTURE = lazy(r"Load weight end\..*?\btype=(\w+)")
+_ACCEPT_LEN = lazy(r"accept len: (\d+(?:\.\d+)?)")
+_GPU_NAME = lazy(
     r"\b(?:NVIDIA[ _])((?:GeForce[ _])?(?:RTX[ _](?:PRO[ _])?\w+(?:[ _](?:Ti|SUPER|D|Ada Generation|Blackwell \w+ Edition))?"
     r"|H\d{2,3}(?:[ _](?:PCIe|NVL|80GB HBM3|SXM\w*))?|GH200(?:[ _]\w+)?|GB\d{2,3}|B\d{3}|A\d{2,3}(?:-\w+(?:-\w+)?)?|L\d{1,2}S?|T4|V100\S*"
     r"|RTX \w+))(?![\w])"
 )
 _CAPABILITY = (
-    re.compile(r"with cuda capability sm_(\d{2,3})a? is not compatible", re.I),
-    re.compile(r"(?i)compute capability[ :=(]*(\d{1,2})\.(\d)\b(?! or| and above|\+)"),
-    re.compile(r"(?i)device capability[ :=(]*\(?(\d{1,2}), ?(\d)\)"),
+    lazy(r"with cuda capability sm_(\d{2,3})a? is not compatible", re.I),
+    lazy(r"(?i)compute capability[ :=(]*(\d{1,2})\.(\d)\b(?! or| and above|\+)"),
+    lazy(r"(?i)device capability[ :=(]*\(?(\d{1,2}), ?(\d)\)"),
 )
-_VISIBLE = re.compile(r"os\.environ\.get\('CUDA_VISIBLE_DEVICES'\)=(None|'[^']*')")
+_VISIBLE = lazy(r"os\.environ\.get\('CUDA_VISIBLE_DEVICES'\)=(None|'[^']*')")
 
 
 def _gib(text: str) -> float:

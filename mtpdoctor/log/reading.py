@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from mtpdoctor.log import attempts as _attempts
 from mtpdoctor.log import command_line as _command_line
+from mtpdoctor.log import event_patterns as _event_patterns
 from mtpdoctor.log import events as _events
 from mtpdoctor.log import observe as _observe
 from mtpdoctor.log import stages as _stages
@@ -18,7 +19,8 @@ from mtpdoctor.log import traceback as _traceback
 from mtpdoctor.log.events import RawEvent
 from mtpdoctor.log.scan import ScannedLog, scan
 from mtpdoctor.log.source import LogSource, open_source
-from mtpdoctor.log.types import Attempt, FileInfo, Hits, Line, LogReading, Span
+from mtpdoctor.log.tracelines import is_frame
+from mtpdoctor.log.types import Attempt, EventKind, FileInfo, Hits, Line, LogReading, Span
 
 WHOLE_LINES = 4000
 _HEAD, _TAIL = 100, 200
@@ -33,12 +35,11 @@ _MARKERS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(_stages.LITERALS, (0, 0)),
     **dict.fromkeys(_attempts.LITERALS, (0, 1)),
     **dict.fromkeys(_command_line.LITERALS, (1, 30)),
-    **dict.fromkeys(_events.LITERALS, (2, 6)),
+    **dict.fromkeys(_event_patterns.LITERALS, (2, 6)),
     **dict.fromkeys(_traceback.LITERALS, (3, 60)),
 }
-_MARKERS["usage: "] = (0, 3)
 _MARKERS["checkpoint shards:"] = (0, 0)
-_FEW = _events.FREQUENT | {"checkpoint shards:", "Capture ", "is free", "NVIDIA_", "device_name="}
+_FEW = _event_patterns.FREQUENT | {"checkpoint shards:", "Capture ", "is free", "NVIDIA_", "device_name="}
 
 
 def read_logs(
@@ -180,7 +181,7 @@ class _Reader:
                 usage.add(place)
             event = _events.line_event(line, after_usage=place in usage)
             if event is not None:
-                if event.kind is _events.EventKind.ARGPARSE:
+                if event.kind is EventKind.ARGPARSE:
                     usage.discard(place)
                 events.append(event)
         events.sort(key=lambda e: e.line.key)
@@ -230,7 +231,7 @@ class _Reader:
         """The region may begin inside a traceback: go back to its head."""
         for _ in range(5):
             lines = self._hits.window(number, first, first)
-            if not lines or not (_traceback.is_frame(lines[0]) or lines[0].body.startswith("    ")):
+            if not lines or not (is_frame(lines[0]) or lines[0].body.startswith("    ")):
                 break
             first = max(first - _STEP, floor + 1)
             if first == floor + 1:

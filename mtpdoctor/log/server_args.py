@@ -9,12 +9,14 @@ import ast
 import re
 from typing import Any
 
-SECRETS = re.compile(r"api_key|password|secret|token$|_key$|watermark", re.I)
-_START = re.compile(r"server_args=(ServerArgs\(|\{)")
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_LEFT_OUT = re.compile(r" \.\.\.\[\d+ characters left out\]\.\.\. ")
-_NEXT_FIELD = re.compile(r", (?=[a-z]\w*=)")
-_NEXT_KEY = re.compile(r", (?='[a-z]\w*': )")
+from mtpdoctor.log.patterns import lazy
+
+SECRETS = lazy(r"api_key|password|secret|token$|_key$|watermark", re.I)
+_START = lazy(r"server_args=(ServerArgs\(|\{)")
+_NAME = lazy(r"[A-Za-z_]\w*")
+_LEFT_OUT = lazy(r" \.\.\.\[\d+ characters left out\]\.\.\. ")
+_NEXT_FIELD = lazy(r", (?=[a-z]\w*=)")
+_NEXT_KEY = lazy(r", (?='[a-z]\w*': )")
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 MASK = "***"
 

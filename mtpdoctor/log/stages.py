@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.types import Line, Stage, StageMark, Traceback
 
 READY = "The server is fired up and ready to roll!"
@@ -46,12 +47,14 @@ _MARKS: tuple[tuple[str, Stage], ...] = (
     (SERVER_ARGS, Stage.SERVER_ARGS),
     ("usage: ", Stage.ARGPARSE),
 )
-_CAPTURE = re.compile(r"\bCapture .{0,60}(?:graph|draft extend)\w*\b.{0,30}(?:begin|end)\b", re.I)
+_CAPTURE = lazy(r"\bCapture .{0,60}(?:graph|draft extend)\w*\b.{0,30}(?:begin|end)\b", re.I)
 
 LITERALS: tuple[str, ...] = (
     *(text for text, _ in _MARKS if not text.startswith(("Capturing", "Compiling", "usage"))),
     "Capture ",
-    "usage: ",
+    "usage: sglang",
+    "usage: launch_server",
+    "usage: python",
 )
 
 
@@ -87,27 +90,25 @@ def marks_of(lines: Iterable[Line]) -> list[StageMark]:
 
 # -- stage of a traceback ------------------------------------------------------------------------------
 
-_LOOPS = re.compile(
+_LOOPS = lazy(
     r"^(?:event_loop\w*|run_event_loop|dispatch_event_loop|run_batch|process_batch_result\w*|forward_thread_func_?"
     r"|recv_requests|process_input_requests|handle_loop|event_loop)$"
 )
-_NO_DEVICE = re.compile(
+_NO_DEVICE = lazy(
     r"No accelerator \(|No accelerator|Found no NVIDIA driver|no NVIDIA GPU|NVIDIA driver on your system is too old"
     r"|Torch not compiled with CUDA|No CUDA GPUs are available|system not yet initialized|forward compatibility was attempted"
     r"|CUDA driver version is insufficient|system has unsupported display driver|No HIP GPUs are available"
     r"|no CUDA-capable device|Can't initialize NVML|NVML Shared Library Not Found|CUDA unknown error"
 )
-_LIBRARY = re.compile(
-    r"undefined symbol|cannot open shared object file|GLIBCXX_|GLIBC_2|version `\w+' not found"
-)
+_LIBRARY = lazy(r"undefined symbol|cannot open shared object file|GLIBCXX_|GLIBC_2|version `\w+' not found")
 # Function name -> stage.
 _FUNCTIONS: tuple[tuple[re.Pattern[str], Stage], ...] = (
     (
-        re.compile(r"^(?:_?execute_\w*warmup\w*|_wait_and_warmup\w*|execute_warmups|_global_warmup)$"),
+        lazy(r"^(?:_?execute_\w*warmup\w*|_wait_and_warmup\w*|execute_warmups|_global_warmup)$"),
         Stage.WARMUP,
     ),
     (
-        re.compile(
+        lazy(
             r"^(?:init_(?:piecewise_|device_|cuda_|decode_cuda_|prefill_cuda_)?(?:cuda_)?graphs?|capture(?:_\w+)?"
             r"|_capture\w*|kernel_warmup|_?flashinfer_autotune|_?run_flashinfer_autotune|_dummy_run|warmup_compile"
             r"|init_decode_cuda_graph|init_prefill_cuda_graph|warmup_torch_compile)$"
@@ -115,7 +116,7 @@ _FUNCTIONS: tuple[tuple[re.Pattern[str], Stage], ...] = (
         Stage.GRAPH_CAPTURE,
     ),
     (
-        re.compile(
+        lazy(
             r"^(?:init_memory_pools?(?:_and_cache)?|alloc_memory_pool|profile_max_num_token|_profile_available_bytes"
             r"|_?resolve_memory_pool_config|calculate_pool_sizes|init_cache\w*|_?init_tree_cache\w*|configure_kv_cache_dtype"
             r"|init_attention_backends?|_get_attention_backend\w*|init_kv_cache\w*|build_attention_backends|_init_pools"
@@ -124,7 +125,7 @@ _FUNCTIONS: tuple[tuple[re.Pattern[str], Stage], ...] = (
         Stage.MEMORY_POOL,
     ),
     (
-        re.compile(
+        lazy(
             r"^(?:load_model|load_weights?(?:_\w+)?|_?load_model_\w+|_get_all_weights|safetensors_weights_iterator"
             r"|init_lora_manager|init_lora_adapters|load_lora_adapters?|maybe_init_lora_manager|get_quant_config"
             r"|process_weights_after_loading|get_model_architecture|_initialize_model|init_uno_lora_manager)$"
@@ -132,7 +133,7 @@ _FUNCTIONS: tuple[tuple[re.Pattern[str], Stage], ...] = (
         Stage.WEIGHTS,
     ),
     (
-        re.compile(
+        lazy(
             r"^(?:init_torch_distributed|init_distributed_environment|initialize_model_parallel|init_process_group"
             r"|init_model_parallel_group|init_world_group|init_parallel_runtime|_init_parallel_groups"
             r"|initialize_dp_attention|init_custom_ar|_prewarm_nccl|launch_dp_schedulers|_broadcast_worker_ports)$"
@@ -140,21 +141,21 @@ _FUNCTIONS: tuple[tuple[re.Pattern[str], Stage], ...] = (
         Stage.DIST_INIT,
     ),
     (
-        re.compile(
+        lazy(
             r"^(?:get_tokenizer\w*|get_processor|init_tokenizer\w*|initialize_templates|load_chat_template"
             r"|_load_explicit_chat_template|_?load_chat_template\w*|_fix_\w*tokenizer\w*|load_completion_template)$"
         ),
         Stage.TOKENIZER,
     ),
     (
-        re.compile(
+        lazy(
             r"^(?:get_config|get_hf_config|get_config_dict|_get_config_dict|_derive_\w+|get_hf_text_config|get_model_config"
             r"|init_model_config|_verify_quantization|_verify_\w+|get_generation_config|get_context_length|check_imports)$"
         ),
         Stage.CONFIG,
     ),
     (
-        re.compile(
+        lazy(
             r"^(?:prepare_server_args|from_cli_args|check_server_args|resolve_once|check_lora_server_args"
             r"|_handle_\w+|_parse_server_args)$"
         ),
@@ -162,16 +163,16 @@ _FUNCTIONS: tuple[tuple[re.Pattern[str], Stage], ...] = (
     ),
 )
 _FILES: tuple[tuple[re.Pattern[str], Stage], ...] = (
-    (re.compile(r"sglang/srt/configs/model_config\.py$|configuration_\w+\.py$"), Stage.CONFIG),
-    (re.compile(r"sglang/srt/model_loader/|safetensors/torch\.py$"), Stage.WEIGHTS),
-    (re.compile(r"pool_configurator\.py$|kv_cache_configurator\.py$"), Stage.MEMORY_POOL),
+    (lazy(r"sglang/srt/configs/model_config\.py$|configuration_\w+\.py$"), Stage.CONFIG),
+    (lazy(r"sglang/srt/model_loader/|safetensors/torch\.py$"), Stage.WEIGHTS),
+    (lazy(r"pool_configurator\.py$|kv_cache_configurator\.py$"), Stage.MEMORY_POOL),
     (
-        re.compile(r"sglang/srt/distributed/(?:bootstrap|parallel_state)\.py$|torch/distributed/rendezvous"),
+        lazy(r"sglang/srt/distributed/(?:bootstrap|parallel_state)\.py$|torch/distributed/rendezvous"),
         Stage.DIST_INIT,
     ),
-    (re.compile(r"tokenization_\w+\.py$|sglang/srt/managers/template_manager\.py$"), Stage.TOKENIZER),
-    (re.compile(r"sglang/srt/server_args\.py$|sglang/srt/arg_groups/"), Stage.SERVER_ARGS),
-    (re.compile(r"argparse\.py$"), Stage.ARGPARSE),
+    (lazy(r"tokenization_\w+\.py$|sglang/srt/managers/template_manager\.py$"), Stage.TOKENIZER),
+    (lazy(r"sglang/srt/server_args\.py$|sglang/srt/arg_groups/"), Stage.SERVER_ARGS),
+    (lazy(r"argparse\.py$"), Stage.ARGPARSE),
 )
 
 
@@ -192,10 +193,8 @@ def stage_of_traceback(traceback: Traceback, current: Stage | None, ready: bool)
     root = chain[-1]
     for node in chain:
         kind = node.type.rsplit(".", 1)[-1]
-        if (
-            kind in ("ImportError", "ModuleNotFoundError")
-            or (kind == "OSError"
-            and _LIBRARY.search(node.message))
+        if kind in ("ImportError", "ModuleNotFoundError") or (
+            kind == "OSError" and _LIBRARY.search(node.message)
         ):
             frames = [f for t in chain for f in t.frames]
             if not any(f.function in ("check_imports", "get_class_from_dynamic_module") for f in frames):

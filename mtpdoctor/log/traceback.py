@@ -8,158 +8,51 @@ without a prefix on anything but the first line, so a frame goes to the open tra
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from mtpdoctor.log.types import Frame, Line, Link, Traceback
+from mtpdoctor.log.tracelines import (
+    BREAK,
+    CARET,
+    CONTINUES,
+    EXCEPTION,
+    FRAME,
+    HEAD,
+    MARGIN,
+    NOT_FAILING,
+    REPEATED,
+    RULE,
+    OpenTraceback,
+    exception_of,
+    is_record,
+    plain,
+)
+from mtpdoctor.log.types import Line, Link, Traceback
 
-HEAD = "Traceback (most recent call last)"
 GROUP_HEAD = "Exception Group Traceback (most recent call last)"
 CAUSE_LINE = "The above exception was the direct cause of the following exception"
 CONTEXT_LINE = "During handling of the above exception, another exception occurred"
-LITERALS = (HEAD, CAUSE_LINE, CONTEXT_LINE)
-
-_FRAME = re.compile(r'^(\s*)File "([^"\n]{1,1000})", line (\d{1,9})(?:, in (.{0,400}?))?\s*$')
-_CARET = re.compile(r"^\s*[~^\-]+\s*$")
-_REPEATED = re.compile(r"^\s*\[Previous line repeated \d+ more times?\]\s*$")
-_RANK_TAG = re.compile(r"^\[rank(\d+)\]: ?")
-_MARGIN = re.compile(r"^( *)([|+])(?: |$|(?=-))")
-_RULE = re.compile(r"^ *\+[-+]")
-_NAME = r"[A-Za-z_][\w]*(?:\.[\w<>]+)*(?:\([\w.]+\))?"
-_EXCEPTION = re.compile(rf"^({_NAME})(?:: ?(.*)|:?)$", re.S)
-# Known exception types that do not end in the usual words.
-_ODD_TYPES = re.compile(
-    r"(?:^|\.)(?:Again|Empty|Full|timeout|error|OutOfResources|Unsupported|BackendCompilerFailed|gaierror|herror"
-    r"|RemoteTraceback|_RemoteTraceback|RayTaskError\(\w+\)|Abort|Exit|StopIteration|StopAsyncIteration"
-    r"|TimeoutExpired|Unavailable|NotFound|Refused|ConnectTimeout|ReadTimeout|Cancelled|Failed|Invalid\w*"
-    r"|Missing\w*|No\w+Found|Unauthorized|Forbidden|ExceptionGroup|BaseExceptionGroup|LoweringException)$"
-)
-_USUAL_TYPES = re.compile(
-    r"(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Fault|Failure|Died|Dead)(?:\(\w+\))?$"
-)
-# Lines that cannot continue an exception's message: other programs' records, shells, progress bars.
-_BREAK = re.compile(
-    r"^(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b\s*[:\s(\[]"
-    r"|\[?[IWEF]\d{4} \d\d:\d\d|\[rank\d+\]:\[[IWEF]|usage: |srun: |slurmstepd: |Process \S+:$|Exception ignored in"
-    r"|Exception in thread |Killed\b|Aborted\b|Terminated\b|Segmentation fault|Bus error|Fatal Python error|terminate called"
-    r"|!{5,}|\$ |\+{1,3} \S|flashinfer\.comm is not available|\S+\.py:\d+: \w*Warning: |\s*\d{1,3}%\|"
-    r"|\w[\w -]*:\s+\d{1,3}%\||command terminated with|\S+ exited with code \d|Stack \(most recent call last\)"
-    r"|Current thread 0x|Thread 0x|\[transformers\] |NCCL version|Loading \w+ checkpoint shards)"
-)
-_CONTINUES = re.compile(
-    r"^(?:CUDA kernel errors might|For debugging consider|Compile with `TORCH_USE_CUDA_DSA|Device-side assert"
-    r"|HIP kernel errors might|Search for |GPU device may be out of range)"
-)
-_NOT_FAILING = ("Stack (most recent call last)", "Exception ignored in")
 _MESSAGE_LINES = 200
 _STALE_LINES = 150
+LITERALS = (HEAD, CAUSE_LINE, CONTEXT_LINE)
 
 
-def is_frame(line: Line) -> bool:
-    """Is the line a frame of a Python traceback ("  File ..., line 3, in f")?"""
-    return _FRAME.match(_plain(line)[1]) is not None
-
-
-def exception_of(body: str) -> tuple[str, str] | None:
-    """Type and first message line when ``body`` reads like the last line of a traceback."""
-    m = _EXCEPTION.match(body)
-    if not m or not _plausible(m[1]):
-        return None
-    return m[1], m[2] or ""
-
-
-def _plausible(name: str) -> bool:
-    last = re.split(r"\.(?![^(]*\))", name)[-1]
-    if _USUAL_TYPES.search(last) or _ODD_TYPES.search(name):
-        return last[:1].isupper() or last[:1] == "_" or "." in name
-    return "." in name and last[:1].isupper() and name.count(".") >= 2
-
-
-def is_record(line: Line) -> bool:
-    """Does the line begin a record of SGLang's logger (``[time rank] ...``)?"""
-    return line.text != line.body and not _RANK_TAG.match(line.text)
-
-
-def _plain(line: Line) -> tuple[str | None, str]:
-    """Rank tag of torchrun's error lines (``[rank3]: ``) and the text behind it."""
-    body = line.body
-    m = _RANK_TAG.match(body)
-    if m:
-        return f"rank{m[1]}", body[m.end() :]
-    return None, body
-
-
-@dataclass(slots=True)
-class _Open:
-    """A traceback being read."""
-
-    head: Line
-    rank: str | None
-    tag: str | None
-    margin: bool
-    group: bool = False
-    frames: list[Frame] = field(default_factory=list)
-    pending: tuple[str, int, str, Line, int] | None = None  # frame whose code line has not come yet
-    indent: int = 0  # of the last frame's "File"
-    lines: list[Line] = field(default_factory=list)
-    exception: Line | None = None
-    type: str = ""
-    message: list[str] = field(default_factory=list)
-    link: Link | None = None
-    inner: Traceback | None = None
-    cut: bool = False
-    touched: int = 0
-    intro: Line | None = None
-    parent: _Open | None = None
-
-    def flush(self, code: str = "") -> None:
-        if self.pending:
-            path, lineno, function, line, _ = self.pending
-            self.frames.append(Frame(path, lineno, function, code.strip(), line))
-            self.pending = None
-
-    def holds(self, path: str, lineno: int) -> bool:
-        if self.pending and self.pending[0] == path and self.pending[1] == lineno:
-            return True
-        return any(f.lineno == lineno and f.path == path for f in self.frames)
-
-    @property
-    def last(self) -> tuple[str, int] | None:
-        if self.pending:
-            return self.pending[0], self.pending[1]
-        return (self.frames[-1].path, self.frames[-1].lineno) if self.frames else None
-
-    def build(self, stream: str) -> Traceback:
-        self.flush()
-        return Traceback(
-            head=self.head,
-            frames=tuple(self.frames),
-            exception=self.exception,
-            type=self.type,
-            message="\n".join(self.message).rstrip(),
-            rank=self.rank,
-            stream=stream,
-            link=self.link,
-            inner=self.inner,
-            cut=self.cut or self.exception is None,
-            lines=tuple(self.lines),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A finished traceback (the outermost of its chain) and the line printed just before its chain."""
 
     traceback: Traceback
     intro: Line | None
 
 
-@dataclass(slots=True)
 class _Stream:
-    open: list[_Open] = field(default_factory=list)
-    done: list[tuple[_Open, Traceback]] = field(default_factory=list)  # closed, perhaps inner of a later one
-    link: tuple[Link, Traceback | None, Line | None, int] | None = None  # chain line seen, head to come
-    previous: Line | None = None  # last line outside tracebacks
-    mute: bool = False  # inside a stack print that is no failure
+    __slots__ = ("done", "link", "mute", "open", "previous")
+
+    def __init__(self) -> None:
+        self.open: list[OpenTraceback] = []
+        self.done: list[tuple[OpenTraceback, Traceback]] = []  # closed, perhaps inner of a later one
+        # chain line seen, head to come: link, inner, intro, when
+        self.link: tuple[Link, Traceback | None, Line | None, int] | None = None
+        self.previous: Line | None = None  # last line outside tracebacks
+        self.mute = False  # inside a stack print that is no failure
 
 
 class TracebackParser:
@@ -202,25 +95,25 @@ class TracebackParser:
     # -- one line ---------------------------------------------------------------------------------
 
     def _feed(self, stream: _Stream, line: Line) -> bool:
-        tag, body = _plain(line)
+        tag, body = plain(line)
         self._drop_stale(stream)
         if stream.link and self._clock - stream.link[3] > 12:
             self._settle(stream)
         if HEAD in body:
             return self._head(stream, line, tag, body)
         margin = False
-        if stream.open and (m := _MARGIN.match(body)) and any(n.margin for n in stream.open):
-            if _RULE.match(body):
+        if stream.open and (m := MARGIN.match(body)) and any(n.margin for n in stream.open):
+            if RULE.match(body):
                 self._rule(stream, line)
                 return True
             body, margin = body[m.end() :], True
         if CAUSE_LINE in body or CONTEXT_LINE in body:
             return self._chain(stream, line, Link.CAUSE if CAUSE_LINE in body else Link.CONTEXT)
-        if any(text in body for text in _NOT_FAILING):
+        if any(text in body for text in NOT_FAILING):
             stream.mute = "Stack" in body
             stream.previous = line
             return False
-        if not stream.open and not _FRAME.match(body):
+        if not stream.open and not FRAME.match(body):
             if body.strip() and not body.startswith(" "):
                 stream.mute = False
             return False
@@ -229,7 +122,7 @@ class TracebackParser:
         if is_record(line):
             self._end_messages(stream)
             return False
-        frame = _FRAME.match(body)
+        frame = FRAME.match(body)
         if frame:
             return self._frame(stream, line, tag, margin, frame)
         return self._other(stream, line, tag, margin, body)
@@ -237,7 +130,7 @@ class TracebackParser:
     def _head(self, stream: _Stream, line: Line, tag: str | None, body: str) -> bool:
         before = body[: body.index(HEAD)]
         group = GROUP_HEAD in body
-        margin = group or (bool(_MARGIN.match(body)) and any(n.margin for n in stream.open))
+        margin = group or (bool(MARGIN.match(body)) and any(n.margin for n in stream.open))
         parent = None
         if margin:
             groups = [n for n in stream.open if n.group]
@@ -258,9 +151,8 @@ class TracebackParser:
             if rank is None and inner is not None:
                 rank = inner.rank
             stream.link = None
-        node = _Open(
-            line, rank if rank is not None else tag, tag, margin, group=group, intro=intro, parent=parent
-        )
+        node = OpenTraceback(line, rank if rank is not None else tag, tag, margin)
+        node.group, node.intro, node.parent = group, intro, parent
         node.link = chained[0] if chained else None
         node.inner = inner
         node.touched = self._clock
@@ -326,20 +218,21 @@ class TracebackParser:
             elif stream.mute:
                 return True
             else:
-                node = _Open(line, line.rank or tag, tag, margin, cut=True, intro=stream.previous)
+                node = OpenTraceback(line, line.rank or tag, tag, margin)
+                node.cut, node.intro = True, stream.previous
                 self._settle(stream)
                 stream.open.append(node)
         node.flush()
-        node.pending = (path, lineno, function, line, len(m[1]))
+        node.pending = (path, lineno, function, line)
         node.indent = len(m[1])
         self._take(node, line)
         return True
 
-    def _nested(self, stream: _Stream, outer: _Open) -> _Open:
+    def _nested(self, stream: _Stream, outer: OpenTraceback) -> OpenTraceback:
         """A remote traceback printed inside the message of the local one (Ray)."""
         assert outer.exception is not None
-        node = _Open(outer.exception, outer.rank, outer.tag, outer.margin, parent=outer)
-        node.touched = self._clock
+        node = OpenTraceback(outer.exception, outer.rank, outer.tag, outer.margin)
+        node.parent, node.touched = outer, self._clock
         outer.group = True  # stays open until its member is finished
         stream.open.append(node)
         return node
@@ -350,7 +243,7 @@ class TracebackParser:
         ]
         node = self._latest(reading)
         if node is not None:
-            if _CARET.match(body) or _REPEATED.match(body):
+            if CARET.match(body) or REPEATED.match(body):
                 self._take(node, line)
                 return True
             indent = len(body) - len(body.lstrip())
@@ -366,8 +259,8 @@ class TracebackParser:
                 self._take(node, line)
                 return True
             if node.frames or node.pending:
-                loose = _EXCEPTION.match(body)
-                if loose and indent == 0 and loose[1][:1].isupper() and not _BREAK.match(body):
+                loose = EXCEPTION.match(body)
+                if loose and indent == 0 and loose[1][:1].isupper() and not BREAK.match(body):
                     return self._exception(reading, line, (loose[1], loose[2] or ""))
         talking = self._latest(
             [
@@ -382,13 +275,13 @@ class TracebackParser:
                     self._close(stream, n, n.exception is None)
                 self._settle(stream)
             return False
-        if (_BREAK.match(body) and not _CONTINUES.match(body)) or len(talking.message) >= _MESSAGE_LINES:
+        if (BREAK.match(body) and not CONTINUES.match(body)) or len(talking.message) >= _MESSAGE_LINES:
             self._close(stream, talking, False)
             return False
         self._say(talking, line, body)
         return True
 
-    def _exception(self, nodes: list[_Open], line: Line, found: tuple[str, str]) -> bool:
+    def _exception(self, nodes: list[OpenTraceback], line: Line, found: tuple[str, str]) -> bool:
         ready = [n for n in nodes if n.frames or n.pending] or nodes
         node = self._latest(ready)
         assert node is not None
@@ -401,7 +294,7 @@ class TracebackParser:
 
     # -- choosing and closing -----------------------------------------------------------------------
 
-    def _fitting(self, nodes: list[_Open], path: str, lineno: int) -> _Open | None:
+    def _fitting(self, nodes: list[OpenTraceback], path: str, lineno: int) -> OpenTraceback | None:
         """The open traceback a frame belongs to: not one that already has it, else the latest."""
         if len(nodes) < 2:
             return nodes[0] if nodes else None
@@ -416,16 +309,16 @@ class TracebackParser:
         return self._latest(fresh or nodes)
 
     @staticmethod
-    def _latest(nodes: list[_Open]) -> _Open | None:
+    def _latest(nodes: list[OpenTraceback]) -> OpenTraceback | None:
         return max(nodes, key=lambda n: n.touched) if nodes else None
 
-    def _take(self, node: _Open, line: Line) -> None:
+    def _take(self, node: OpenTraceback, line: Line) -> None:
         node.lines.append(line)
         node.touched = self._clock
         if node.rank is None and node.tag is None and line.rank is not None:
             node.rank = line.rank
 
-    def _say(self, node: _Open, line: Line, body: str) -> None:
+    def _say(self, node: OpenTraceback, line: Line, body: str) -> None:
         node.message.append(body)
         self._take(node, line)
 
@@ -438,7 +331,7 @@ class TracebackParser:
         for node in [n for n in stream.open if self._clock - n.touched > _STALE_LINES and n.touched]:
             self._close(stream, node, node.exception is None)
 
-    def _close(self, stream: _Stream, node: _Open, cut: bool) -> None:
+    def _close(self, stream: _Stream, node: OpenTraceback, cut: bool) -> None:
         if node not in stream.open:
             return
         if node.group:
@@ -471,7 +364,7 @@ class TracebackParser:
             self._emit(item)
         stream.done = []
 
-    def _emit(self, item: tuple[_Open, Traceback]) -> None:
+    def _emit(self, item: tuple[OpenTraceback, Traceback]) -> None:
         node, traceback = item
         if node.parent is None:
             self._found.append(Found(traceback, node.intro))
