@@ -54,6 +54,7 @@ class Finding:
     line: Line
     cause: str
     fixes: tuple[Fix, ...] = ()
+    marks: tuple[str, ...] = ()  # decisive words of the line
 
 
 @dataclass(frozen=True, slots=True)

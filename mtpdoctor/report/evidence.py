@@ -29,7 +29,7 @@ def excerpt(
     """
     room = max(columns - gutter - 7, 10)
     text = " ".join(text.split())
-    shown = shorten(text, marks, room * rows - (rows - 1) * 12 if rows > 1 else room)
+    shown = shorten(text, marks, room, rows)
     spans = mark_spans(shown, marks)
     out: list[str] = []
     for i, (start, end) in enumerate(row_spans(shown, room)):
@@ -47,9 +47,9 @@ def excerpt(
     return out
 
 
-def shorten(text: str, marks: Sequence[str], columns: int) -> str:
-    """``text`` in at most ``columns`` columns: its beginning and what surrounds the ``marks``."""
-    if width(text) <= columns:
+def shorten(text: str, marks: Sequence[str], columns: int, rows: int = 1) -> str:
+    """``text`` cut to fit ``rows`` rows of ``columns``: its beginning and what surrounds the ``marks``."""
+    if _fits(text, columns, rows):
         return text
     spans = _find(text, marks)
     head = _head(text)
@@ -60,12 +60,29 @@ def shorten(text: str, marks: Sequence[str], columns: int) -> str:
         candidate = _GAP.join(text[a:b].strip() for a, b in kept)
         if kept[-1][1] < len(text):
             candidate += _GAP.rstrip()
-        if width(candidate) <= columns:
+        if _fits(candidate, columns, rows):
             return candidate
         context = context * 4 // 5
-    start = spans[0][0] if spans and spans[0][0] > columns // 2 else 0
+    start = spans[0][0] if spans and spans[0][0] > columns * rows // 2 else 0
     lead = _GAP.lstrip() if start else ""
-    return lead + _cut(text[start:], columns - len(lead) - 4).rstrip() + _GAP.rstrip()
+    room = columns * rows
+    while True:
+        kept_text = _whole_words(_cut(text[start:], room - len(lead) - len(_GAP.rstrip())))
+        candidate = lead + kept_text + _GAP.rstrip()
+        if room <= columns or _fits(candidate, columns, rows):
+            return candidate
+        room -= 4
+
+
+def _fits(text: str, columns: int, rows: int) -> bool:
+    size = width(text)
+    return size <= columns or (size <= columns * rows and len(row_spans(text, columns)) <= rows)
+
+
+def _whole_words(text: str) -> str:
+    """``text`` without a last word that may be cut, unless that word is long."""
+    space = text.rfind(" ")
+    return text[:space] if space > len(text) - 24 and space > 0 else text.rstrip()
 
 
 def mark_spans(text: str, marks: Sequence[str]) -> list[_Span]:

@@ -269,7 +269,8 @@ class _Page:
             yield from self.item("-", f"{rule}: {self.sentence(finding.title)} ({where})")
             if self.report.outcome == "ready" or self.verbose:
                 text = self.clean.line(finding.line.body or finding.line.text)
-                yield "    " + self.style("dim", shorten(" ".join(text.split()), (), self.width - 4))
+                marks = [self.clean.line(m) for m in finding.marks]
+                yield "    " + self.style("dim", shorten(" ".join(text.split()), marks, self.width - 4))
                 yield from self.prose(self.clean.text(finding.cause), indent="    ")
             for fix in finding.fixes if self.verbose else finding.fixes[:1]:
                 yield from self.prose(f"{self.sentence(fix.title)} ({fix.safety})", indent="    ")
