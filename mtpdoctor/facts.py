@@ -107,6 +107,11 @@ class Facts(Mapping[str, Any]):
                     clashes.append(Contradiction(kept, fact))
         return Facts(out, tuple(clashes), closed)
 
+    def without_contradictions_on(self, *prefixes: str) -> Facts:
+        """Drop clashes that are SGLang at work (a resolved argument differs from the typed one)."""
+        kept = tuple(c for c in self.contradictions if not c.kept.name.startswith(prefixes))
+        return Facts(self._facts, kept, self.closed)
+
 
 def make_facts(
     values: Mapping[str, Any], source: Source, where: str = "", closed: frozenset[str] = frozenset()

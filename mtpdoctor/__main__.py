@@ -1,0 +1,7 @@
+"""``python -m mtpdoctor``."""
+
+import sys
+
+from mtpdoctor.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,148 @@
+"""All facts of one launch, each with where it came from.
+
+A case is what rules and remedies are evaluated over. Facts of several sources are merged by trust
+(the doctor's own flags, the launch command, the log, the host, the model, the release); what two
+sources say differently is kept as a contradiction and shown, not hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mtpdoctor.facts import Fact, Facts, Source, make_facts
+from mtpdoctor.host.facts import host_facts
+from mtpdoctor.host.types import HostFacts
+from mtpdoctor.launch.document import LaunchDocument
+from mtpdoctor.launch.types import FlagUse, LaunchCommand
+from mtpdoctor.log.types import Attempt, LogReading
+from mtpdoctor.model.facts import model_facts
+from mtpdoctor.model.types import ModelFacts
+from mtpdoctor.release import Release, release_or_none
+from mtpdoctor.sglang.arguments import default_arguments, same_option
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One launch. ``document`` is the launch command in the form it was given, if it is known;
+    ``reconstructed`` tells that it was put together from the log's server arguments."""
+
+    facts: Facts
+    reading: LogReading | None = None
+    attempt: Attempt | None = None
+    document: LaunchDocument | None = None
+    command_where: str | None = None
+    reconstructed: bool = False
+
+    @property
+    def release(self) -> Release | None:
+        value = self.facts.look("release")
+        return release_or_none(value) if isinstance(value, str) else None
+
+    def with_document(self, document: LaunchDocument) -> Case:
+        """The same launch under another command, as if it had been typed so. What the log says was
+        in force under the old command no longer counts."""
+        kept = {
+            name: fact
+            for name in self.facts
+            if (fact := self.facts.fact(name)) and not name.startswith(("flag.", "arg.", "container."))
+            and not (name.startswith("env.") and fact.source is Source.COMMAND)
+        }
+        where = "fixed command"
+        facts = command_facts(document.command, where).merged(
+            typed_arguments(document.command, where),
+            Facts(kept, self.facts.contradictions),
+            release_defaults(str(self.release)) if self.release else Facts({}),
+        )
+        return replace(self, document=document, facts=facts.without_contradictions_on("arg.", "log."))
+
+
+def build_case(
+    *,
+    reading: LogReading | None = None,
+    attempt: Attempt | None = None,
+    document: LaunchDocument | None = None,
+    command_where: str | None = None,
+    reconstructed: bool = False,
+    host: HostFacts | None = None,
+    model: ModelFacts | None = None,
+    release: str | None = None,
+) -> Case:
+    """Merge what is known. ``release``, ``host`` and ``model`` are what the person or the host says."""
+    layers: list[Facts] = []
+    if release:
+        layers.append(make_facts({"release": release}, Source.USER, "--sglang"))
+    if host is not None and host.pretended:
+        layers.append(host_facts(host))
+    if document is not None:
+        layers.append(command_facts(document.command, command_where or "command"))
+    if reading is not None and attempt is not None:
+        layers.append(log_facts(reading, attempt))
+    if document is not None:
+        layers.append(typed_arguments(document.command, command_where or "command"))
+    if host is not None and not host.pretended:
+        layers.append(host_facts(host))
+    if model is not None:
+        layers.append(model_facts(model))
+    facts = Facts({}).merged(*layers)
+    known = facts.look("release")
+    if isinstance(known, str):
+        facts = facts.merged(release_defaults(known))
+    return Case(
+        facts=facts.without_contradictions_on("arg.", "log."),
+        reading=reading,
+        attempt=attempt,
+        document=document,
+        command_where=command_where,
+        reconstructed=reconstructed,
+    )
+
+
+def command_facts(command: LaunchCommand, where: str) -> Facts:
+    """``flag.*`` and ``env.*`` of a command; closed: a flag that is not there was not typed."""
+    values: dict[str, Any] = {}
+    for use in command.flags:
+        for dest in same_option(use.dest):
+            values[f"flag.{dest}"] = _value(use)
+    values.update({f"env.{name}": value for name, value in command.env.items()})
+    values.update({f"container.{key}": value for key, value in (command.container or {}).items()})
+    return make_facts(values, Source.COMMAND, where, closed=frozenset({"flag.", "env."}))
+
+
+def typed_arguments(command: LaunchCommand, where: str) -> Facts:
+    """``arg.*``: what the command asks to be in force."""
+    values = {f"arg.{dest}": _value(use) for use in command.flags for dest in same_option(use.dest)}
+    return make_facts(values, Source.COMMAND, where)
+
+
+def _value(use: FlagUse) -> Any:
+    if not use.values:
+        return True
+    return use.values[0] if len(use.values) == 1 else list(use.values)
+
+
+def release_defaults(release: str) -> Facts:
+    """``arg.*`` as the release sets them when nothing is typed; None where it decides at start."""
+    known = release_or_none(release)
+    if known is None:
+        return Facts({})
+    defaults = default_arguments(known)
+    return make_facts({f"arg.{dest}": value for dest, value in defaults.items()}, Source.RELEASE, release)
+
+
+def log_facts(reading: LogReading, attempt: Attempt) -> Facts:
+    """What the log's lines say (observations), with file:line. Of several values the first counts,
+    but for running figures (acceptance length) the last. ``log.stage`` is how far it got."""
+    facts = {"log.stage": Fact("log.stage", attempt.stage.value, Source.LOG)}
+    for observation in attempt.observations:
+        where = f"{reading.files[observation.line.file].name}:{observation.line.number}"
+        names = [observation.name]
+        if observation.name.startswith("arg."):
+            names = [f"arg.{dest}" for dest in same_option(observation.name[4:])]
+        for name in names:
+            if name not in facts or name in _LAST_COUNTS:
+                facts[name] = Fact(name, observation.value, Source.LOG, where)
+    return Facts(facts)
+
+
+_LAST_COUNTS = frozenset({"log.accept_len"})

@@ -1,0 +1,56 @@
+"""``mtpdoctor diagnose LOG...``: root cause, evidence, remedies and a fixed command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from mtpdoctor.cli.given import add_given_arguments, given_from
+from mtpdoctor.diagnose.types import Report
+from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, EXIT_FAILURE_UNKNOWN, EXIT_OK, EXIT_USAGE
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "logs",
+        nargs="+",
+        metavar="LOG",
+        help="log(s) of one launch (its ranks or nodes); - is standard input; .gz .zst .xz .bz2 as they are",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--verbose", "-v", action="store_true", help="all evidence, consequences and fixes")
+    add_given_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """The exit code of the contract: 0 healthy, 1 diagnosed, 2 unreadable, 3 failed for an unknown cause."""
+    from mtpdoctor.diagnose.engine import diagnose
+    from mtpdoctor.kb.load import load_knowledge
+    from mtpdoctor.log.reading import read_logs
+
+    given = given_from(args)
+    knowledge = load_knowledge()
+    reading = read_logs(args.logs, knowledge.literals, stdin=sys.stdin.buffer)
+    report = diagnose(reading, knowledge, given)
+    if args.json:
+        import json
+
+        from mtpdoctor.report.json import to_json
+
+        print(json.dumps(to_json(report), ensure_ascii=True, indent=2))
+    else:
+        from mtpdoctor.report.style import terminal
+        from mtpdoctor.report.text import render
+
+        width, color = terminal(sys.stdout)
+        print(render(report, width=width, color=color, verbose=args.verbose), end="")
+    return exit_code(report)
+
+
+def exit_code(report: Report) -> int:
+    if report.outcome == "empty":
+        return EXIT_USAGE
+    if report.outcome != "failed":
+        return EXIT_OK
+    known = any(d.rule is not None for d in report.diagnoses[:1])
+    return EXIT_FAILURE_DIAGNOSED if known else EXIT_FAILURE_UNKNOWN

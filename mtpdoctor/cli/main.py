@@ -1,0 +1,79 @@
+"""The command line: picks the command, loads only what it needs, turns errors into one clear line."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from mtpdoctor import __version__
+from mtpdoctor.errors import EXIT_OK, EXIT_USAGE, UserError
+
+# command -> (module, one line of help); a module has add_arguments(parser) and run(args) -> exit code
+COMMANDS = {
+    "diagnose": ("mtpdoctor.cli.diagnose", "root cause, evidence and fix from the log(s) of one launch"),
+    "explain": ("mtpdoctor.cli.explain", "the long form of one rule"),
+    "kb": ("mtpdoctor.cli.kb", "lint, list and try the knowledge"),
+}
+
+USAGE = """\
+usage: mtpdoctor COMMAND ...
+
+The doctor for SGLang servers that do not start.
+
+{commands}
+
+  mtpdoctor COMMAND --help says more; mtpdoctor --version.
+"""
+
+
+def usage() -> str:
+    width = max(len(name) for name in COMMANDS)
+    return USAGE.format(commands="\n".join(f"  {n:<{width}}  {text}" for n, (_, text) in COMMANDS.items()))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point. Returns the exit code (docs/command-line.md)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _main(arguments)
+    except UserError as error:
+        print(_one_line(error), file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("mtpdoctor: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output went away (| head)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+
+
+def _main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage(), end="")
+        return EXIT_OK if arguments else EXIT_USAGE
+    if arguments[0] in ("-V", "--version"):
+        print(f"mtpdoctor {__version__}")
+        return EXIT_OK
+    name = arguments[0]
+    if name not in COMMANDS:
+        if not name.startswith("-") and (os.path.exists(name) or name.endswith(".log")):
+            raise UserError(f"{name} is no command", hint=f"to diagnose a log: mtpdoctor diagnose {name}")
+        raise UserError(f"unknown command {name!r}", hint="commands: " + ", ".join(COMMANDS))
+    module = importlib.import_module(COMMANDS[name][0])
+    parser = argparse.ArgumentParser(prog=f"mtpdoctor {name}", description=COMMANDS[name][1])
+    module.add_arguments(parser)
+    try:
+        args = parser.parse_args(arguments[1:])
+    except SystemExit as exit_:
+        return int(exit_.code or 0)
+    return int(module.run(args))
+
+
+def _one_line(error: UserError) -> str:
+    from mtpdoctor.text import safe
+
+    text = f"mtpdoctor: {error}" + (f" ({error.hint})" if error.hint else "")
+    return safe(" ".join(text.split()))

@@ -1,0 +1,159 @@
+"""Which failure is the root cause, and what merely follows from it.
+
+The order: the earliest failure that took its process down and that no rule calls a consequence.
+A failure that is only a symptom (a ``generic`` rule, or no rule) yields to a specific cause that
+stands before it in the attempt; a generic one also to a specific cause another rank reports.
+Inside a chain the inner exception counts, unless a rule names the outer one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mtpdoctor.diagnose.failures import Failure, collect
+from mtpdoctor.kb.types import Match, Role
+from mtpdoctor.log.types import Attempt, EventKind, Line
+
+MAX_CAUSES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One cause of a failed launch; ``match`` is None when no rule knows it."""
+
+    match: Match | None
+    failure: Failure
+    root: Line
+    ranks: tuple[str, ...]
+    chain: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Causality:
+    """Causes, the root cause first, and the lines that follow from it."""
+
+    causes: tuple[Cause, ...]
+    consequences: tuple[Line, ...]
+
+
+def find_causes(attempt: Attempt, matches: Sequence[Match]) -> Causality:
+    """The causes of an attempt that failed; none when nothing in it looks like a failure."""
+    failures = collect(attempt, matches)
+    open_failures = [f for f in failures if not f.is_consequence]
+    first = _first(open_failures, attempt)
+    if first is None:
+        return Causality((), _consequences(attempt, matches, failures, None, ()))
+    root = _explained_by(first, open_failures)
+    causes = [_cause(root, open_failures)]
+    for failure in open_failures:
+        if len(causes) >= MAX_CAUSES:
+            break
+        if failure is root or failure is first or not failure.specific or not failure.fatal:
+            continue
+        cause = _cause(failure, open_failures)
+        if all(c.match is None or cause.match is None or c.match.rule.id != cause.match.rule.id for c in causes):
+            causes.append(cause)
+    consequences = _consequences(attempt, matches, failures, causes[0].root, tuple(c.root for c in causes))
+    return Causality(tuple(causes), consequences)
+
+
+def _first(failures: Sequence[Failure], attempt: Attempt) -> Failure | None:
+    """The earliest fatal failure; without one, the earliest that a specific rule knows, else the
+    last traceback, else the last error line."""
+    fatal = [f for f in failures if f.fatal]
+    if fatal:
+        known_before = [f for f in fatal if f.specific or f.event is None]
+        # An ERROR line that no rule knows yields to the traceback or report that comes with it.
+        strong = [f for f in fatal if f.matches or (f.event is not None and f.event.kind is not EventKind.ERROR)]
+        return (strong or known_before or fatal)[0]
+    after_ready = attempt.ready.key if attempt.ready else None
+    if after_ready is not None and attempt.shutdown is not None:
+        failures = [f for f in failures if f.start.key < after_ready]
+    for wanted in (
+        [f for f in failures if f.specific],
+        [f for f in failures if f.matches],
+    ):
+        if wanted:
+            return wanted[0]
+    tracebacks = [f for f in failures if f.event is not None and f.event.kind is EventKind.TRACEBACK]
+    if tracebacks:
+        return tracebacks[-1]
+    return failures[-1] if failures else None
+
+
+def _explained_by(first: Failure, failures: Sequence[Failure]) -> Failure:
+    """The failure that explains the first one, or itself."""
+    if first.specific:
+        return first
+    specific = [f for f in failures if f.specific and f is not first]
+    before = [f for f in specific if f.start.key < first.start.key]
+    if before:
+        return before[-1]
+    if first.matches and specific:  # a symptom here, the cause named by another rank or process
+        return specific[0]
+    if not first.matches:
+        symptom_before = [f for f in failures if f.matches and f.fatal and f.start.key < first.start.key]
+        if symptom_before:
+            return symptom_before[-1]
+    return first
+
+
+def _cause(failure: Failure, failures: Sequence[Failure]) -> Cause:
+    match = best_match(failure)
+    root = match.line if match else (failure.members[0] if failure.members else failure.start)
+    return Cause(match, failure, root, _ranks(failure, match, failures), failure.members)
+
+
+def best_match(failure: Failure) -> Match | None:
+    """Specific before generic, then the inner exception, then the surer rule."""
+    if not failure.matches:
+        return None
+    return min(failure.matches, key=lambda m: (m.rule.generic, m.line.key, not m.certain, -m.rule.confidence))
+
+
+_VARIES = re.compile(r"0x[0-9a-f]+|\d+")
+
+
+def _same(a: Failure, b: Failure) -> bool:
+    if not a.members or not b.members:
+        return False
+    return _VARIES.sub("#", a.members[0].body) == _VARIES.sub("#", b.members[0].body)
+
+
+def _ranks(failure: Failure, match: Match | None, failures: Sequence[Failure]) -> tuple[str, ...]:
+    """The rank of the failure, then every other rank that says the same."""
+    ranks: list[str] = []
+    for other in [failure, *failures]:
+        alike = other is failure or _same(failure, other)
+        if match is not None and not alike:
+            alike = any(m.rule.id == match.rule.id for m in other.matches)
+        rank = other.rank or other.start.stream or None
+        if alike and rank and rank not in ranks:
+            ranks.append(rank)
+    return tuple(ranks)
+
+
+def _consequences(
+    attempt: Attempt,
+    matches: Sequence[Match],
+    failures: Sequence[Failure],
+    root: Line | None,
+    roots: tuple[Line, ...],
+) -> tuple[Line, ...]:
+    """Lines that follow from the root cause, in reading order, each once."""
+    taken = {line.key for line in roots}
+    lines: dict[tuple[int, int, int], Line] = {}
+    for match in matches:
+        if match.rule.role is Role.CONSEQUENCE:
+            lines[match.line.key] = match.line
+    for event in attempt.events:
+        if event.kind in (EventKind.SIGNAL, EventKind.EXIT):
+            lines[event.line.key] = event.line
+    for failure in failures:
+        if failure.is_consequence and failure.event is not None:
+            lines[failure.event.line.key] = failure.event.line
+        elif root is not None and failure.event is not None and failure.fatal and failure.start.key > root.key:
+            lines[failure.event.line.key] = failure.event.line
+    return tuple(line for key, line in sorted(lines.items()) if key not in taken)

@@ -1,0 +1,189 @@
+"""One launch's log in, one report out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mtpdoctor.case import Case, build_case
+from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
+from mtpdoctor.diagnose.contradictions import contradictions_of
+from mtpdoctor.diagnose.reconstruct import reconstructed_command
+from mtpdoctor.diagnose.remedies import fixes_of
+from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
+from mtpdoctor.diagnose.unknown import next_steps, title_of
+from mtpdoctor.errors import UserError
+from mtpdoctor.host.types import HostFacts
+from mtpdoctor.kb.load import Knowledge
+from mtpdoctor.kb.match import match_rules
+from mtpdoctor.kb.templates import fill
+from mtpdoctor.kb.types import Match, Role
+from mtpdoctor.launch.document import LaunchDocument, read_launch
+from mtpdoctor.log.command_line import launch_command
+from mtpdoctor.log.reading import outcome as outcome_of
+from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
+from mtpdoctor.model.types import ModelFacts
+
+UNCERTAIN = 0.75  # factor when a condition of the rule is not known
+OTHER_RELEASE = 0.6  # factor when the log's release lies outside the range of the rule
+UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the person gave beside the log. A given command goes before one the log shows."""
+
+    document: LaunchDocument | None = None
+    command_where: str | None = None
+    host: HostFacts | None = None
+    model: ModelFacts | None = None
+    release: str | None = None
+
+
+NOTHING = Given()
+
+
+def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) -> Report:
+    """The report on one launch (one or several logs of it). Only its last attempt is diagnosed."""
+    outcome = outcome_of(reading)
+    files = tuple(f.name for f in reading.files)
+    attempt = reading.attempt
+    if attempt is None:
+        return Report(outcome, Stage.ENV.value, None, None, None, (), (), 0, files, reading.notes)
+    case, notes = case_of(reading, attempt, given)
+    matches = match_rules(knowledge, reading, attempt, case.facts)
+    causality = find_causes(attempt, matches) if outcome in ("failed", "unfinished") else Causality((), ())
+    if outcome == "unfinished":  # only what a rule knows makes a launch without an end a failed one
+        causality = Causality(tuple(c for c in causality.causes if c.match), causality.consequences)
+        outcome = "failed" if causality.causes else outcome
+    diagnoses = tuple(
+        _diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge)
+        for i, cause in enumerate(causality.causes)
+    )
+    return Report(
+        outcome=outcome,
+        stage=_stage(causality, attempt).value,
+        sglang_version=str(case.release) if case.release else None,
+        version_source=_where(case, "release"),
+        command=case.document.text.strip() if case.document and not case.reconstructed else None,
+        diagnoses=diagnoses,
+        findings=_findings(matches, case, knowledge),
+        attempts=len(reading.attempts),
+        files=files,
+        notes=(*reading.notes, *notes),
+        facts={name: case.facts[name] for name in case.facts},
+    )
+
+
+def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, tuple[str, ...]]:
+    """The case of an attempt, and notes on what was odd about its command."""
+    notes: list[str] = []
+    document, where, rebuilt = given.document, given.command_where, False
+    if document is None:
+        shown = launch_command(attempt, reading)
+        if shown is not None:
+            text, line = shown
+            try:
+                document = read_launch(text)
+                where = f"{reading.files[line.file].name}:{line.number}"
+            except UserError as error:
+                notes.append(f"the launch command on line {line.number} could not be read: {error}")
+    if document is None:
+        text_or_none = reconstructed_command(attempt)
+        if text_or_none is not None:
+            document, where, rebuilt = read_launch(text_or_none), "server_args of the log", True
+    case = build_case(
+        reading=reading,
+        attempt=attempt,
+        document=document,
+        command_where=where,
+        reconstructed=rebuilt,
+        host=given.host,
+        model=given.model,
+        release=given.release,
+    )
+    if not rebuilt:
+        notes.extend(contradictions_of(case))
+    return case, tuple(notes)
+
+
+def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:
+    match = cause.match
+    if match is None:
+        return Diagnosis(
+            rule=None,
+            title=title_of(cause),
+            confidence=UNKNOWN_CONFIDENCE,
+            cause="No rule knows this failure. The line above is the earliest error that nothing else explains.",
+            misleading=None,
+            root=cause.root,
+            ranks=cause.ranks,
+            evidence=(),
+            consequences=consequences,
+            references=(),
+            fixes=(),
+            chain=cause.chain,
+            next_steps=next_steps(cause, case),
+        )
+    rule = match.rule
+    return Diagnosis(
+        rule=rule.id,
+        title=fill(rule.title, case.facts, match.captures),
+        confidence=_confidence(match, case),
+        cause=fill(rule.cause, case.facts, match.captures),
+        misleading=fill(rule.misleading, case.facts, match.captures) if rule.misleading else None,
+        root=cause.root,
+        ranks=cause.ranks,
+        evidence=match.evidence,
+        consequences=consequences,
+        references=rule.refs,
+        fixes=fixes_of(match, case, knowledge),
+        chain=cause.chain,
+        marks=_marks(match),
+    )
+
+
+def _confidence(match: Match, case: Case) -> float:
+    value = match.rule.confidence
+    if not match.certain:
+        value *= UNCERTAIN
+    if match.rule.releases.holds(case.release) is False:
+        value *= OTHER_RELEASE
+    return round(value, 2)
+
+
+def _marks(match: Match) -> tuple[str, ...]:
+    """The decisive words of the root line: what the rule looked for, and what it captured."""
+    text = match.line.text
+    words = [p.literal for p in match.rule.match if p.literal in text]
+    words += [v for v in match.captures.values() if v and v in text and len(v) > 2]
+    return tuple(dict.fromkeys(words))
+
+
+def _findings(matches: list[Match], case: Case, knowledge: Knowledge) -> tuple[Finding, ...]:
+    """What works but not as wanted, each rule once, at its first line."""
+    out: dict[str, Finding] = {}
+    for match in matches:
+        if match.rule.role is Role.DEGRADES and match.rule.id not in out:
+            out[match.rule.id] = Finding(
+                rule=match.rule.id,
+                title=fill(match.rule.title, case.facts, match.captures),
+                line=match.line,
+                cause=fill(match.rule.cause, case.facts, match.captures),
+                fixes=fixes_of(match, case, knowledge),
+            )
+    return tuple(sorted(out.values(), key=lambda f: f.line.key))
+
+
+def _stage(causality: Causality, attempt: Attempt) -> Stage:
+    """Where the root cause struck: as the event was read, else as the rule says, else how far it got."""
+    if not causality.causes:
+        return attempt.stage
+    cause = causality.causes[0]
+    if cause.failure.event is not None:
+        return cause.failure.event.stage
+    return cause.match.rule.stage if cause.match else attempt.stage
+
+
+def _where(case: Case, name: str) -> str | None:
+    fact = case.facts.fact(name)
+    return fact.where if fact else None

@@ -1,0 +1,125 @@
+"""Failures of one launch attempt: its error events with the rules that matched inside them.
+
+Pure: events and matches in, failures out. What a failure *means* (cause or consequence of another)
+is decided in ``causality``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mtpdoctor.kb.types import Match, Role
+from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Traceback
+
+Key = tuple[int, int, int]
+
+# Events that only report that some process ended; a cause only when a rule says so.
+_REPORTS = frozenset({EventKind.SIGNAL, EventKind.EXIT})
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One thing that went wrong: an error event, or a line that only a rule recognised.
+
+    ``matches`` are the cause rules that matched inside, ``members`` the exception lines of the
+    chain that no consequence rule explains (innermost first; the line itself outside tracebacks).
+    """
+
+    event: Event | None
+    matches: tuple[Match, ...]
+    members: tuple[Line, ...]
+    rank: str | None
+    fatal: bool
+    start: Line
+
+    @property
+    def specific(self) -> tuple[Match, ...]:
+        return tuple(m for m in self.matches if not m.rule.generic)
+
+    @property
+    def is_consequence(self) -> bool:
+        return not self.members and not self.matches
+
+
+def chain(traceback: Traceback) -> tuple[Traceback, ...]:
+    """The chained tracebacks, innermost first."""
+    out: list[Traceback] = []
+    node: Traceback | None = traceback
+    while node is not None:
+        out.append(node)
+        node = node.inner
+    return tuple(reversed(out))
+
+
+def event_lines(event: Event) -> set[Key]:
+    """Every log line that belongs to an event."""
+    keys = {event.line.key}
+    if event.traceback is not None:
+        for member in chain(event.traceback):
+            keys.update(line.key for line in member.lines)
+            keys.update(line.key for line in (member.head, member.exception) if line is not None)
+    return keys
+
+
+def collect(attempt: Attempt, matches: Sequence[Match]) -> tuple[Failure, ...]:
+    """The failures of an attempt in reading order."""
+    silent = keys_of(matches, Role.NOISE)
+    follows = keys_of(matches, Role.CONSEQUENCE)
+    causes = unexplained([m for m in matches if m.rule.role is Role.CAUSE])
+    named_causes = {m.line.key for m in causes}
+    failures: list[Failure] = []
+    covered: set[Key] = set()
+    for event in attempt.events:
+        if event.kind is EventKind.SHUTDOWN:
+            continue
+        keys = event_lines(event)
+        inside = tuple(m for m in causes if m.line.key in keys)
+        if event.kind in _REPORTS and not inside:
+            continue
+        if not inside and _telling_lines(event) & silent:
+            covered |= keys
+            continue
+        covered |= keys
+        members = tuple(
+            line for line in _exception_lines(event) if line.key not in follows or line.key in named_causes
+        )
+        failures.append(
+            Failure(
+                event=event,
+                matches=inside,
+                members=members,
+                rank=event.rank,
+                fatal=event.fatal,
+                start=event.traceback.root.head if event.traceback else event.line,
+            )
+        )
+    for match in causes:
+        if match.line.key not in covered:
+            covered.add(match.line.key)
+            same_line = tuple(m for m in causes if m.line.key == match.line.key)
+            failures.append(Failure(None, same_line, (match.line,), match.line.rank, False, match.line))
+    return tuple(sorted(failures, key=lambda f: f.start.key))
+
+
+def keys_of(matches: Iterable[Match], role: Role) -> set[Key]:
+    return {m.line.key for m in matches if m.rule.role is role}
+
+
+def unexplained(causes: Sequence[Match]) -> list[Match]:
+    """Without the matches that another matching rule declares to follow from it."""
+    explained = {rule for m in causes for rule in m.rule.explains}
+    return [m for m in causes if m.rule.id not in explained]
+
+
+def _exception_lines(event: Event) -> tuple[Line, ...]:
+    if event.traceback is None:
+        return (event.line,)
+    lines = tuple(t.exception for t in chain(event.traceback) if t.exception is not None)
+    return lines or (event.line,)
+
+
+def _telling_lines(event: Event) -> set[Key]:
+    keys = {line.key for line in _exception_lines(event)}
+    keys.add(event.line.key)
+    return keys

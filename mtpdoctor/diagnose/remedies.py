@@ -1,0 +1,212 @@
+"""From the remedies of a rule to fixes: resolved, spelled for the release, applied, proven.
+
+A remedy is offered only when its condition does not fail, its flags exist in the release in use and
+it changes something. ``verified`` says how far the proof went:
+
+- ``parsed``: every flag and value of the fixed command exists in the release;
+- ``rules``: further, no preflight rule foresees a fatal problem in the fixed command (what was
+  foreseen and has a safe edit was fixed along with it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mtpdoctor.case import Case
+from mtpdoctor.diagnose.generate import generated_remedies
+from mtpdoctor.diagnose.preflight import Foreseen, foreseen
+from mtpdoctor.diagnose.types import Fix
+from mtpdoctor.errors import UserError
+from mtpdoctor.kb.conditions import describe, evaluate
+from mtpdoctor.kb.load import Knowledge
+from mtpdoctor.kb.templates import resolve_remedy
+from mtpdoctor.kb.types import ALWAYS, Match, Remedy, Safety
+from mtpdoctor.launch.document import LaunchDocument
+from mtpdoctor.launch.render import command_line
+from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.sglang.flags import flag_table, translate
+
+MAX_ROUNDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    document: LaunchDocument
+    edits: tuple[Edit, ...]
+    verified: str
+    notes: tuple[str, ...]
+
+
+def fixes_of(match: Match, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
+    """The fixes of a matched rule for this case, best first."""
+    certain: list[Fix] = []
+    conditional: list[Fix] = []
+    for remedy in _expanded(match, case):
+        truth = _applies(remedy, case, match)
+        if truth is False:
+            continue
+        fix = _fix(remedy, match, case, knowledge, truth)
+        if fix is not None and all(f.command != fix.command or f.title != fix.title for f in certain + conditional):
+            (certain if truth else conditional).append(fix)
+    return tuple(certain + conditional)
+
+
+def _expanded(match: Match, case: Case) -> list[Remedy]:
+    out: list[Remedy] = []
+    for remedy in match.rule.remedies:
+        if remedy.generate is None:
+            out.append(remedy)
+        else:
+            out.extend(generated_remedies(remedy.generate, match.captures, case.release))
+    return out
+
+
+def _applies(remedy: Remedy, case: Case, match: Match) -> bool | None:
+    in_release = remedy.releases.holds(case.release)
+    holds = evaluate(remedy.when, case.facts, match.captures)
+    if in_release is False or holds is False:
+        return False
+    return None if in_release is None or holds is None else True
+
+
+def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: bool | None) -> Fix | None:
+    resolved = resolve_remedy(remedy, case.facts, match.captures)
+    notes: list[str] = []
+    if truth is None:
+        notes.append(_condition_in_words(remedy, case))
+    safety = remedy.safety.value
+    edits: list[Edit] = []
+    for edit in resolved.edits:
+        spelled, note = spell(edit, case)
+        if spelled is None:
+            return None
+        if note:
+            notes.append(note)
+        edits.append(spelled)
+    if resolved.missing and remedy.edits:
+        notes.append(f"not known here: {', '.join(resolved.missing)}")
+        safety = Safety.MANUAL.value
+        edits = []
+    fix = Fix(
+        title=resolved.title,
+        safety=safety,
+        why=resolved.why,
+        risk=resolved.risk,
+        edits=tuple(edits),
+        run=resolved.run,
+        command=None,
+        verified="none",
+        notes=tuple(n for n in notes if n),
+    )
+    if not edits or case.document is None:
+        return fix
+    proof = prove(case, tuple(edits), knowledge)
+    if proof is None:
+        return None
+    return replace(
+        fix,
+        edits=proof.edits,
+        command=command_line(proof.document.command),
+        verified=proof.verified,
+        notes=fix.notes + proof.notes,
+    )
+
+
+def _condition_in_words(remedy: Remedy, case: Case) -> str:
+    parts = []
+    if remedy.when != ALWAYS:
+        parts.append(describe(remedy.when))
+    if remedy.releases.holds(case.release) is None:
+        parts.append(f"the SGLang release is {remedy.releases}")
+    return f"if {' and '.join(parts)}" if parts else ""
+
+
+def spell(edit: Edit, case: Case) -> tuple[Edit | None, str | None]:
+    """The edit in the spelling of the release in use; None when that release has no such flag.
+    Removing is spelled as it stands in the command."""
+    if edit.op not in (EditOp.SET, EditOp.ADD) or case.release is None:
+        return edit, None
+    translation = translate(edit.name, case.release)
+    if translation.name is None:
+        return None, translation.reason
+    if translation.name == edit.name:
+        return edit, None
+    note = f"{edit.name} is spelled {translation.name} in {case.release}"
+    return replace(edit, name=translation.name), note
+
+
+def prove(case: Case, edits: tuple[Edit, ...], knowledge: Knowledge) -> _Proof | None:
+    """Apply, check against the release, run the preflight rules again until nothing fatal is left.
+
+    None when the edits change nothing. Bounded by MAX_ROUNDS; a command seen before ends it (no
+    oscillation)."""
+    assert case.document is not None
+    try:
+        document = case.document.apply(edits)
+    except UserError as error:
+        return _Proof(case.document, edits, "none", (f"could not be applied: {error}",))
+    if document.text == case.document.text:
+        return None
+    notes: list[str] = []
+    seen = {case.document.text, document.text}
+    verified = "parsed"
+    for _ in range(MAX_ROUNDS):
+        unknown = flag_problems(document, case)
+        if unknown:
+            return _Proof(document, edits, "none", (*notes, *unknown))
+        trial = case.with_document(document)
+        fatal = [p for p in foreseen(knowledge, trial.facts) if p.severity == "fatal" and p.certain]
+        if not fatal:
+            verified = "rules"
+            break
+        step = _next_edits(fatal, trial, seen)
+        if step is None:
+            notes.append(f"still in its way: {fatal[0].title} ({fatal[0].rule.id})")
+            break
+        more, document, why = step
+        seen.add(document.text)
+        edits = merged_edits(edits, more)
+        notes.append(why)
+    return _Proof(document, edits, verified, tuple(notes))
+
+
+def _next_edits(fatal: Sequence[Foreseen], case: Case, seen: set[str]) -> tuple[tuple[Edit, ...], LaunchDocument, str] | None:
+    assert case.document is not None
+    for problem in fatal:
+        for remedy in problem.rule.remedies:
+            if remedy.generate or remedy.safety is not Safety.SAFE or not remedy.edits:
+                continue
+            if not (remedy.releases.holds(case.release) and evaluate(remedy.when, case.facts, {})):
+                continue
+            resolved = resolve_remedy(remedy, case.facts, {})
+            spelled = [spell(e, case)[0] for e in resolved.edits]
+            if resolved.missing or any(e is None for e in spelled):
+                continue
+            edits = tuple(e for e in spelled if e is not None)
+            document = case.document.apply(edits)
+            if document.text not in seen:
+                return edits, document, f"also needed: {resolved.title} ({problem.rule.id})"
+    return None
+
+
+def merged_edits(first: tuple[Edit, ...], more: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """Both, a later edit of the same flag or variable replacing the earlier."""
+    names = {e.name for e in more if e.name}
+    return tuple(e for e in first if not e.name or e.name not in names) + more
+
+
+def flag_problems(document: LaunchDocument, case: Case) -> tuple[str, ...]:
+    """Flags and values of the command that the release in use does not know."""
+    if case.release is None:
+        return ()
+    table = flag_table(case.release)
+    out = []
+    for use in document.command.flags:
+        spec = table.resolve(use.name)
+        if spec is None:
+            out.append(f"{use.name} is not known to SGLang {case.release}")
+        elif spec.choices and use.values and spec.arity == "one" and use.values[0] not in spec.choices:
+            if "$" not in use.values[0]:
+                out.append(f"{use.name} {use.values[0]} is not a choice of SGLang {case.release}")
+    return tuple(out)

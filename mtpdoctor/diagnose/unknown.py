@@ -1,0 +1,65 @@
+"""What to say and where to look when no rule knows a failure. Never a guess."""
+
+from __future__ import annotations
+
+from mtpdoctor.case import Case
+from mtpdoctor.diagnose.causality import Cause
+from mtpdoctor.diagnose.failures import chain
+from mtpdoctor.log.types import EventKind, Frame, Traceback
+
+
+def title_of(cause: Cause) -> str:
+    """The exception by its type, or the kind of event, and nothing that is not in the log."""
+    event = cause.failure.event
+    if event is None:
+        return "A failure no rule knows"
+    traceback = _root_traceback(cause)
+    if traceback is not None and traceback.type:
+        return f"{traceback.type} at {event.stage.value}, which no rule knows"
+    names = {
+        EventKind.ARGPARSE: "The command line was refused",
+        EventKind.NATIVE: "A crash in native code",
+        EventKind.CUDA: "A GPU error",
+        EventKind.OOM_KILL: "Killed by the kernel for memory",
+        EventKind.EXIT: "A process ended",
+    }
+    return f"{names.get(event.kind, 'An error')} at {event.stage.value}, which no rule knows"
+
+
+def _root_traceback(cause: Cause) -> Traceback | None:
+    event = cause.failure.event
+    if event is None or event.traceback is None:
+        return None
+    for member in chain(event.traceback):
+        if member.exception is not None and member.exception.key == cause.root.key:
+            return member
+    return event.traceback.root
+
+
+def next_steps(cause: Cause, case: Case) -> tuple[str, ...]:
+    """Concrete places to look at, from the traceback and what is known of the launch."""
+    steps: list[str] = []
+    traceback = _root_traceback(cause)
+    if traceback is not None and traceback.frames:
+        frame = deciding_frame(traceback)
+        code = f": {frame.code}" if frame.code else ""
+        steps.append(f"read the source at {frame.path}:{frame.lineno}, in {frame.function}{code}")
+    elif traceback is not None and traceback.cut:
+        steps.append("the traceback is cut: get the whole log (both its ends)")
+    if traceback is not None and traceback.type:
+        message = " ".join(traceback.message.split())[:120]
+        steps.append(f"search SGLang's issues for: {traceback.type} {message}".rstrip())
+    if case.release is None:
+        steps.append("name the release with --sglang RELEASE (pip show sglang), so that rules can be narrowed")
+    if case.document is None or case.reconstructed:
+        steps.append("give the launch command with --command '...', so that a fix can be tried on it")
+    if cause.failure.event is not None and cause.failure.event.kind in (EventKind.NATIVE, EventKind.EXIT):
+        steps.append("look at the kernel's log (dmesg -T | tail -50) for an OOM kill or an Xid error")
+    steps.append("draft a rule from this log: mtpdoctor kb try 'PATTERN' LOG (docs/knowledge-format.md)")
+    return tuple(steps)
+
+
+def deciding_frame(traceback: Traceback) -> Frame:
+    """The last frame in SGLang's own code, else the last frame."""
+    own = [f for f in traceback.frames if "/sglang/" in f.path and "site-packages/torch" not in f.path]
+    return (own or list(traceback.frames))[-1]
