@@ -162,6 +162,7 @@ def test_masking_twice_is_masking_once(text: str) -> None:
         max_size=40,
     )
 )
+@example("\\'00")
 def test_any_shell_quoted_key_is_masked(tail: str) -> None:
     key = "k9" + tail
     masked = mask_secrets(f"python -m sglang.launch_server --api-key {shlex.quote(key)} --port 30000")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from mtpdoctor.report.style import Style
 from mtpdoctor.text import char_width, width
 
+MARKED_ROWS = 2  # carets cost a row each
 _GAP = " ... "
 _Span = tuple[int, int]
 
@@ -30,9 +31,10 @@ def excerpt(
     room = max(columns - gutter - 7, 10)
     text = " ".join(text.split())
     shown = shorten(text, marks, room, rows)
-    spans = mark_spans(shown, marks)
+    cuts = row_spans(shown, room)
+    spans = _few_rows(mark_spans(shown, marks), cuts)
     out: list[str] = []
-    for i, (start, end) in enumerate(row_spans(shown, room)):
+    for i, (start, end) in enumerate(cuts):
         label = str(number) if i == 0 else ""
         pointer = style("red", "->") if root and i == 0 else "  "
         bar = style("cyan", f"{label:>{gutter}} |")
@@ -86,10 +88,23 @@ def _whole_words(text: str) -> str:
 
 
 def mark_spans(text: str, marks: Sequence[str]) -> list[_Span]:
-    """Where the decisive words stand; none when they are nearly the whole text, for then they single
-    nothing out."""
-    spans = _find(text, marks)
-    return spans if sum(b - a for a, b in spans) <= 0.6 * len(text) else []
+    """Where the decisive words stand, most telling first; none when they are nearly the whole text, for
+    then they single nothing out."""
+    if sum(b - a for a, b in _find(text, marks)) > 0.6 * len(text):
+        return []
+    return [span for mark in marks for span in _find(text, (mark,))]
+
+
+def _few_rows(spans: list[_Span], rows: list[_Span]) -> list[_Span]:
+    """The first of ``spans`` that stand on MARKED_ROWS rows, in the order of the text."""
+    marked: set[int] = set()
+    kept: list[_Span] = []
+    for a, b in spans:
+        on = {i for i, (start, end) in enumerate(rows) if a < end and b > start}
+        if len(marked | on) <= MARKED_ROWS:
+            marked |= on
+            kept.append((a, b))
+    return _merge(kept)
 
 
 def row_spans(text: str, columns: int) -> list[_Span]:
