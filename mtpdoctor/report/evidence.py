@@ -158,7 +158,7 @@ def _to_words(text: str, span: _Span, marks: list[_Span]) -> _Span:
         space = text.find(" ", a, min(first, a + 24))
         a = space + 1 if space >= 0 else a
     if b < len(text) and text[b] != " ":
-        space = text.rfind(" ", max(last, b - 24), b)
+        space = text.rfind(" ", max(last, b - 40), b)
         b = space if space >= 0 else b
     return a, b
 
