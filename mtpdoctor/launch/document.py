@@ -113,6 +113,6 @@ def read_launch(
     """
     table = table if table is not None else default_table()
     form = form if form is not None else detect_form(text, name)
-    sites, found = read_sites(text, name, form)
+    sites, found = read_sites(text, name, form, table)
     commands = tuple(command_of(site, found, table) for site in sites)
     return LaunchDocument(found, text, commands, name, table, tuple(sites))

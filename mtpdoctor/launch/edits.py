@@ -80,8 +80,16 @@ def site_splices(site: Site, edit: Edit, table: FlagTable) -> list[Splice]:
     if edit.op is EditOp.REMOVE:
         return [s for u in mine for s in _remove(site, u)]
     if edit.op is EditOp.ADD:
-        return [] if mine else _append(site, uses, [edit.name], table)
+        spec = table.resolve(edit.name)
+        if any(spec is None or _arity(u.name, table) in (None, spec.arity) for u in mine):
+            return []
+        return _append(site, uses, [edit.name], table)
     return _set(site, edit, uses, mine, table)
+
+
+def _arity(name: str, table: FlagTable) -> str | None:
+    spec = table.resolve(name)
+    return spec.arity if spec else None
 
 
 def _words(site: Site, use: UseSpan) -> list[Word]:
@@ -100,7 +108,10 @@ def _runs(words: Sequence[Word]) -> list[list[Word]]:
 
 
 def _remove(site: Site, use: UseSpan) -> list[Splice]:
-    return [s for run in _runs(_words(site, use)) for s in run[0].host.remove(run)]
+    words = _words(site, use)
+    if getattr(words[0].host, "owns_values", False):
+        return words[0].host.remove(words[:1])
+    return [s for run in _runs(words) for s in run[0].host.remove(run)]
 
 
 def _set(site: Site, edit: Edit, uses: list[UseSpan], mine: list[UseSpan], table: FlagTable) -> list[Splice]:
@@ -111,7 +122,9 @@ def _set(site: Site, edit: Edit, uses: list[UseSpan], mine: list[UseSpan], table
     use = mine[-1]
     head = site.args[use.at]
     old = (use.inline,) if use.inline is not None else tuple(w.value for w in site.args[use.at + 1 : use.end])
-    name = use.name if table.resolve(use.name) or not table.resolve(edit.name) else edit.name
+    # An old switch may set the same field as the option: then the option takes its place.
+    wanted = _arity(edit.name, table)
+    name = use.name if wanted is None or _arity(use.name, table) == wanted else edit.name
     if use.inline is not None and len(values) == 1:
         new = f"{name}={values[0]}"
         return out + (head.host.replace(head, new) if new != head.value else [])
@@ -120,7 +133,9 @@ def _set(site: Site, edit: Edit, uses: list[UseSpan], mine: list[UseSpan], table
     if name != use.name or use.inline is not None:
         out += head.host.replace(head, name)
     words = list(site.args[use.at + 1 : use.end])
-    for word, value in zip(words, values):
+    if (set_values := getattr(head.host, "set_values", None)) is not None:
+        return out + ([] if old == values else set_values(head, values))
+    for word, value in zip(words, values, strict=False):
         if word.value != value:
             out += word.host.replace(word, value)
     for run in _runs(words[len(values) :]):
@@ -160,6 +175,10 @@ def holds(command: LaunchCommand, before: LaunchCommand, edit: Edit, table: Flag
     """Whether ``command`` is ``before`` with exactly this edit done."""
     env, env_before = dict(command.env), dict(before.env)
     if edit.op in CONTAINER_OPS:
+        if edit.op is EditOp.IMAGE_TAG and before.container:
+            image = (command.container or {}).get("image", "")
+            if not image.endswith(f":{edit.value}"):
+                return False
         return command.flags == before.flags and env == env_before
     if edit.op in (EditOp.ENV, EditOp.UNSET):
         wanted = {**env_before, edit.name: edit.value or ""}

@@ -29,17 +29,30 @@ class FlagSpec:
     arity: str = "one"  # one of ARITIES
 
 
+class FlagLike(Protocol):
+    """What launch/ reads of an option; ``FlagSpec`` is the plainest one."""
+
+    @property
+    def dest(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def arity(self) -> str: ...
+
+
 class FlagTable(Protocol):
     """What launch/ needs to know of a release's options."""
 
-    def resolve(self, name: str) -> FlagSpec | None:
+    def resolve(self, name: str) -> FlagLike | None:
         """The option that ``name`` (exact, or an abbreviation argparse accepts) means; else None."""
 
 
 class NoFlagTable:
     """Knows no option; words are then told apart by their shape."""
 
-    def resolve(self, name: str) -> FlagSpec | None:
+    def resolve(self, name: str) -> FlagLike | None:
         return None
 
 

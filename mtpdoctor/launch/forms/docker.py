@@ -112,7 +112,7 @@ def _binding(words: Sequence[Word], i: int, last: int, text: str, inline: str | 
 def retag(image: str, tag: str) -> str:
     """The image with another tag; a digest pinned to the old image goes."""
     image = image.split("@", 1)[0]
-    return re.sub(r":[^:/]*\Z", "", image) + ":" + tag
+    return re.sub(r":(?:\$\{[^{}]*\}|[^:/{}])*\Z", "", image) + ":" + tag
 
 
 def edit_run(words: Sequence[Word], at: int, run: ContainerRun, op: str, value: str) -> list[Splice]:

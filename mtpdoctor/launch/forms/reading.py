@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from mtpdoctor.launch.flags import FlagTable
 from mtpdoctor.launch.types import Form
 from mtpdoctor.launch.words import Site
 
@@ -50,7 +51,7 @@ def _is_yaml(text: str) -> bool:
     return False
 
 
-def read_sites(text: str, name: str, form: Form) -> tuple[list[Site], Form]:
+def read_sites(text: str, name: str, form: Form, table: FlagTable) -> tuple[list[Site], Form]:
     """The server commands of a text. Raises UserError."""
     if form in (Form.SHELL, Form.SCRIPT, Form.DOCKER, Form.SBATCH):
         from mtpdoctor.launch.forms.shell import read_shell
@@ -70,4 +71,4 @@ def read_sites(text: str, name: str, form: Form) -> tuple[list[Site], Form]:
         return read_kubernetes(text, name), form
     from mtpdoctor.launch.forms.sglang_config import read_config
 
-    return read_config(text, name), form
+    return read_config(text, name, table), form

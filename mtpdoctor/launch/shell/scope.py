@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mtpdoctor.launch.layers import Layer
-from mtpdoctor.launch.shell.lexer import Lexeme, ShellSyntaxError, tokenize
+from mtpdoctor.launch.shell.lexer import Lexeme, Part, ShellSyntaxError, tokenize
 from mtpdoctor.launch.shell.notation import ShellHost, SplitHost, inner_layer
 from mtpdoctor.launch.words import Binding, Word
 
@@ -36,12 +36,13 @@ class Scope:
     variables: dict[str, Variable] = field(default_factory=dict)
     export_all: bool = False
     env_files: list[str] = field(default_factory=list)
+    parens: Mapping[str, str] = field(default_factory=dict)  # what $(NAME) is replaced by before (Kubernetes)
 
     def child(self, extra: Mapping[str, str] | None = None) -> Scope:
         variables = dict(self.variables)
         for name, value in (extra or {}).items():
             variables[name] = Variable(value, exported=True)
-        return Scope(variables, self.export_all, list(self.env_files))
+        return Scope(variables, self.export_all, list(self.env_files), self.parens)
 
     def bindings(self) -> list[Binding]:
         return [v.binding for v in self.variables.values() if v.exported and v.binding]
@@ -90,6 +91,14 @@ class Scope:
             out.append(" ")
         return "".join(out[:-1])
 
+    def part(self, part: Part) -> str | None:
+        """The value of a piece of a word; None when the text does not tell."""
+        if part.kind == "text":
+            return part.text
+        if part.kind == "var":
+            return self.text(part.text)
+        return self.parens.get(part.text[2:-1])
+
     def substitute(self, text: str) -> str:
         """Text with the references that are known resolved."""
         return _REFERENCE.sub(lambda m: v if (v := self.text(m[0])) is not None else m[0], text)
@@ -99,7 +108,7 @@ class Scope:
         out: list[str] = []
         known = True
         for part in lexeme.parts:
-            value = part.text if part.kind == "text" else self.text(part.text) if part.kind == "var" else None
+            value = self.part(part)
             if value is None:
                 known = False
             out.append(part.text if value is None else value)

@@ -7,20 +7,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mtpdoctor.launch.forms import docker
 from mtpdoctor.launch.layers import Layer, Raw, Splice
 from mtpdoctor.launch.shell.commands import SimpleCommand, simple_commands
 from mtpdoctor.launch.shell.lexer import Lexeme, ShellSyntaxError, assignment, tokenize
 from mtpdoctor.launch.shell.notation import ShellHost, inner_layer, quote
-from mtpdoctor.launch.shell.programs import find_program, talks_only
+from mtpdoctor.launch.shell.locate import AddEnv, Surroundings, locate
+from mtpdoctor.launch.shell.programs import talks_only
 from mtpdoctor.launch.shell.scope import Scope
 from mtpdoctor.launch.words import Binding, Site, Word
 
 _DECLARE = ("export", "declare", "typeset", "readonly", "local")
 _BLANK_AFTER = re.compile(r"(?:[ \t]|\\\r?\n)*")
-_ENV_WORD = re.compile(r"[A-Za-z_]\w*=")
-
-AddEnv = Callable[[str, str], list[Splice]]
 
 
 @dataclass(slots=True)
@@ -188,7 +185,8 @@ class ShellReader:
             else:
                 inner = inner_layer(self.layer, lexeme.start, lexeme.end)
             if inner is not None:
-                self._nested(inner, self._outer_bindings(command), self.scope.child(), None)
+                bindings = self._outer_bindings(command)
+                self.sites += self._nested_sites(inner, bindings, self.scope.child(), self.outer_add_env)
 
     def _outer_bindings(self, command: SimpleCommand) -> list[Binding]:
         bindings = self.outer + self.scope.bindings()
@@ -201,104 +199,42 @@ class ShellReader:
         return bindings
 
     def _launch(self, command: SimpleCommand, words: list[Word]) -> None:
-        values = [w.value for w in words]
-        engine = docker.find_engine(values)
-        bindings = self._outer_bindings(command)
-        if engine is not None:
-            self._container(command, words, engine, bindings)
-            return
-        program = find_program(values)
-        if program is None:
-            self._nested_words(command, words, bindings)
-            return
-        start, end = program
-        env_words = [w for w in words[:start] if _ENV_WORD.match(w.value)]
-        for word in env_words:
-            bindings.append(_word_binding(word))
-        self.sites.append(
-            Site(
-                program=tuple(words[start:end]),
-                args=tuple(words[end:]),
-                bindings=tuple(bindings),
-                add_env=self.outer_add_env or self._env_adder(command, words, start, env_words),
-                env_files=tuple(self.scope.env_files),
-                scheduler=self.scheduler,
-            )
+        def env_adder(words: Sequence[Word], start: int, env_words: Sequence[Word]) -> AddEnv:
+            return self.outer_add_env or self._env_adder(command, words, start, env_words)
+
+        around = Surroundings(
+            bindings=self._outer_bindings(command),
+            env_adder=env_adder,
+            layer_of=_quoted_layer,
+            nested=self._nested_sites,
+            scope=self.scope,
+            inner_add_env=self.outer_add_env,
+            scheduler=self.scheduler,
+            env_reaches_container=self.outer,
         )
+        self.sites += locate(words, around)
 
-    def _container(self, command: SimpleCommand, words: list[Word], at: int, outer: list[Binding]) -> None:
-        run = docker.read_run(words, at)
-        inside = [w for w in (words[run.entrypoint],)] if run.entrypoint is not None else []
-        inside += words[run.rest :]
-        # The client's own environment does not reach the container.
-        bindings = self.outer + [
-            b if b.value != f"${b.name}" else replace(b, value=self.scope.text(b.value) or b.value)
-            for b in run.bindings
-        ]
+    def read_one(self) -> list[Site]:
+        """Read the text as the words of one command, without control operators: line breaks are blanks."""
+        words = [t.word for t in tokenize(self.layer.text) if t.kind == "word" and t.word]
+        if words:
+            self._command(SimpleCommand((), tuple(words), words[0].start, words[-1].end))
+        return self.sites
 
-        def add_env(name: str, value: str) -> list[Splice]:
-            return docker.add_option(words, at, run, ("-e", f"{name}={value}"))
-
-        def edit(op: str, value: str) -> list[Splice]:
-            return docker.edit_run(words, at, run, op, value)
-
-        before = len(self.sites)
-        program = find_program([w.value for w in inside])
-        if program is None:
-            scope = self.scope.child({b.name: b.value for b in bindings})
-            for var_name, var in scope.variables.items():
-                scope.variables[var_name] = replace(var, exported=False)
-            self._nested_words(command, inside, bindings, scope, add_env)
-        else:
-            self.sites.append(
-                Site(
-                    tuple(inside[program[0] : program[1]]),
-                    tuple(inside[program[1] :]),
-                    tuple(bindings),
-                    add_env,
-                )
-            )
-        for i in range(before, len(self.sites)):
-            self.sites[i] = replace(
-                self.sites[i],
-                container=run.facts,
-                edit_container=edit,
-                env_files=tuple(run.env_files),
-                scheduler=self.scheduler,
-            )
-
-    def _nested_words(
-        self,
-        command: SimpleCommand,
-        words: Sequence[Word],
-        bindings: list[Binding],
-        scope: Scope | None = None,
-        add_env: AddEnv | None = None,
-    ) -> None:
-        """Shell inside a word: ``bash -c '...'``, ``ssh host "..."``, ``tmux new -d '...'``."""
-        for word in words:
-            if "sglang" not in word.value and "launch_server" not in word.value:
-                continue
-            if not re.search(r"\s", word.value) or not isinstance(word.source, Lexeme):
-                continue
-            inner = inner_layer(word.host.layer, word.start, word.end)  # type: ignore[attr-defined]
-            if inner is not None:
-                self._nested(inner, bindings, scope or self.scope.child(), add_env)
-
-    def _nested(
+    def _nested_sites(
         self, inner: Layer, bindings: Sequence[Binding], scope: Scope, add_env: AddEnv | None
-    ) -> None:
+    ) -> list[Site]:
         if self.depth > 4:
-            return
+            return []
         reader = ShellReader(inner, scope, bindings, add_env, self.depth + 1)
         reader.scheduler = self.scheduler
         try:
-            self.sites += reader.read()
+            return reader.read()
         except ShellSyntaxError as error:
             raise ShellSyntaxError(str(error), _offset(inner, error.offset, self.layer)) from None
 
     def _env_adder(
-        self, command: SimpleCommand, words: list[Word], program: int, env_words: list[Word]
+        self, command: SimpleCommand, words: Sequence[Word], program: int, env_words: Sequence[Word]
     ) -> AddEnv:
         layer, text, export = self.layer, self.layer.text, self._export
 
@@ -326,14 +262,11 @@ class ShellReader:
         return add
 
 
-def _word_binding(word: Word) -> Binding:
-    name, _, value = word.value.partition("=")
-    return Binding(
-        name,
-        value,
-        lambda new: word.host.replace(word, f"{name}={new}"),
-        lambda: word.host.remove([word]),
-    )
+def _quoted_layer(word: Word) -> Layer | None:
+    """The text inside a quoted word of shell text; None for words that stand elsewhere."""
+    if not isinstance(word.source, Lexeme) or not isinstance(word.host, ShellHost):
+        return None
+    return inner_layer(word.host.layer, word.start, word.end)
 
 
 def _offset(inner: Layer, at: int, outer: Layer) -> int:
