@@ -94,13 +94,19 @@ class LaunchDocument:
         name = name or self.name
         out: list[str] = []
         for line in difflib.unified_diff(
-            self.text.splitlines(keepends=True),
-            other.text.splitlines(keepends=True),
+            _lines(self.text),
+            _lines(other.text),
             f"a/{name}",
             f"b/{name}",
         ):
             out.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
         return "".join(out)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as diff and patch see them: split at line feeds only."""
+    lines = text.split("\n")
+    return [line + "\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
 
 
 def read_launch(

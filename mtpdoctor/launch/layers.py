@@ -19,7 +19,7 @@ class Layer:
     ``whole(text)`` writes the complete replacement of ``start:end``.
     """
 
-    __slots__ = ("text", "parent", "start", "end", "starts", "ends", "escape", "whole")
+    __slots__ = ("end", "ends", "escape", "parent", "start", "starts", "text", "whole")
 
     def __init__(
         self,

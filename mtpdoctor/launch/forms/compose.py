@@ -209,8 +209,8 @@ class _Service:
             return out
         if self.node.get("deploy") is not None:
             return edit.add_pair(self.root, self.node, "gpus", value)
-        device = f"{{driver: nvidia, count: {value}, capabilities: [gpu]}}"
-        block = f"\n  resources:\n    reservations:\n      devices:\n        - driver: nvidia\n          count: {value}"
-        block += "\n          capabilities: [gpu]"
-        flow = f"{{resources: {{reservations: {{devices: [{device}]}}}}}}"
+        single = f"{{driver: nvidia, count: {value}, capabilities: [gpu]}}"
+        block = "\n  resources:\n    reservations:\n      devices:\n        - driver: nvidia"
+        block += f"\n          count: {value}\n          capabilities: [gpu]"
+        flow = f"{{resources: {{reservations: {{devices: [{single}]}}}}}}"
         return add_collection(self.root, self.node, "deploy", (), block, flow)

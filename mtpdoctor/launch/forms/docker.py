@@ -14,11 +14,13 @@ from mtpdoctor.launch.layers import Splice
 from mtpdoctor.launch.words import Binding, Word
 
 _ENGINES = frozenset(("docker", "podman", "nerdctl", "nvidia-docker"))
-_SWITCHES = frozenset(
-    "--detach --interactive --tty --rm --init --privileged --read-only --publish-all --no-healthcheck "
-    "--oom-kill-disable --sig-proxy --disable-content-trust --quiet --help --replace --no-hosts --rmi --env-host "
-    "--http-proxy --tls-verify --all".split()
-)
+# fmt: off
+_SWITCHES = frozenset((
+    "--detach", "--interactive", "--tty", "--rm", "--init", "--privileged", "--read-only", "--publish-
+    all", "--no-healthcheck", "--oom-kill-disable", "--sig-proxy", "--disable-content-trust", "--quiet",
+    "--help", "--replace", "--no-hosts", "--rmi", "--env-host", "--http-proxy", "--tls-verify", "--all",
+))
+# fmt: on
 _SHORT_SWITCHES = frozenset("ditPqh")
 _KEPT = {"gpus": "gpus", "shm-size": "shm_size", "ipc": "ipc", "network": "network", "net": "network",
          "runtime": "runtime", "device": "device", "entrypoint": "entrypoint", "user": "user"}  # fmt: skip

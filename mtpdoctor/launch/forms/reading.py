@@ -45,7 +45,7 @@ def _is_yaml(text: str) -> bool:
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        if line.startswith("---") or line.startswith("%YAML"):
+        if line.startswith(("---", "%YAML")):
             return True
         return bool(_KEY.match(line)) or (line.startswith("{") and '"' in text[:200])
     return False

@@ -78,7 +78,7 @@ class ConfigHost:
         return [str(loaded)]
 
     def replace(self, word: Word, value: str) -> list[Splice]:
-        key, node = word.source
+        key = word.source[0]
         if word.start == key.start:
             return edit.set_scalar(self.root, key, value.lstrip("-"))
         return self.set_values(word, [value])

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from mtpdoctor.launch.shell.lexer import Lexeme, Token, assignment
 
-_RESERVED = frozenset("if then elif else fi while until do done esac { } ! time coproc".split())
+# fmt: off
+_RESERVED = frozenset((
+    "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "esac", "{", "}", "!", "time",
+    "coproc",
+))
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)

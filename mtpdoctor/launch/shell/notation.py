@@ -1,4 +1,4 @@
-"""Writing into shell text: quoting, inserting and removing words, text inside quotes as a layer of its own."""
+"""Writing into shell text: quoting, inserting and removing words, the text inside quotes as a layer."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ class ShellHost:
         sep = self.separator(like)
         at = word.end
         plain = sep if isinstance(sep, str) else sep.plain
-        if "\n" in plain and "\\" not in plain:  # an array's own line: stay behind its comment
-            if m := re.compile(r"[ \t]*#[^\n]*").match(self.layer.text, at):
-                at = m.end() - (1 if m[0].endswith("\r") else 0)
+        own_line = "\n" in plain and "\\" not in plain  # in an array: stay behind the line's comment
+        if own_line and (m := re.compile(r"[ \t]*#[^\r\n]*").match(self.layer.text, at)):
+            at = m.end()
         pieces: list[str | Raw] = []
         for group in groups:
             pieces += (sep, " ".join(self.quoted(v) for v in group))
@@ -175,7 +175,7 @@ def inner_layer(layer: Layer, start: int, end: int) -> Layer | None:
         return re.sub(r"([^\w@%+=:,./-])", r"\\\1", text)
 
     def whole(text: str) -> str:
-        if '"' not in raw[:1] or "$" not in raw and "`" not in raw:
+        if '"' not in raw[:1] or ("$" not in raw and "`" not in raw):
             return shlex.quote(text)
         return '"' + re.sub(r'(["\\`])', r"\\\1", text) + '"'
 

@@ -10,10 +10,14 @@ _MODULES = ("sglang.launch_server", "sglang_router.launch_server", "sglang.srt.e
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*t?$")
 _RUNNERS = ("torchrun", "accelerate", "uv", "uvx", "coverage", "debugpy")
 # Commands that only talk about a server.
-_TALK = frozenset(
-    "echo printf pkill pgrep grep egrep rg kill killall ps pip pip3 cat which type alias man less tail head sed awk "
-    "ls cd mkdir rm cp mv chmod wget curl git trap wait sleep test [ [[ for case function read".split()
-)
+# fmt: off
+_TALK = frozenset((
+    "echo", "printf", "pkill", "pgrep", "grep", "egrep", "rg", "kill", "killall", "ps", "pip", "pip3",
+    "cat", "which", "type", "alias", "man", "less", "tail", "head", "sed", "awk", "ls", "cd", "mkdir",
+    "rm", "cp", "mv", "chmod", "wget", "curl", "git", "trap", "wait", "sleep", "test", "[", "[[", "for",
+    "case", "function", "read",
+))
+# fmt: on
 
 
 def talks_only(name: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mtpdoctor.launch.layers import Layer
+from mtpdoctor.launch.layers import Layer, Splice
 from mtpdoctor.launch.shell.lexer import Lexeme, Part, ShellSyntaxError, tokenize
 from mtpdoctor.launch.shell.notation import ShellHost, SplitHost, inner_layer
 from mtpdoctor.launch.words import Binding, Word
@@ -125,9 +125,9 @@ class Scope:
             if not part.quote and not array:
                 name = part.text.strip("${}")
                 var = self.variables.get(name)
-                if var and not var.array and var.value is not None and (var.words or not var.value.strip()):
-                    if len(var.value.split()) != 1:
-                        return list(var.words)
+                known = var is not None and not var.array and var.value is not None
+                if var and known and len((var.value or "").split()) != 1:
+                    return list(var.words)
                 value = self.text(part.text)
                 if value is not None and not value.strip():
                     return []
@@ -181,7 +181,7 @@ class Scope:
             return
         old = var.binding
 
-        def remove() -> list:  # type: ignore[type-arg]
+        def remove() -> list[Splice]:
             return binding.remove() + (old.remove() if old else [])
 
         value = var.value if var.value is not None else (old.value if old else f"${name}")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from mtpdoctor.launch.layers import Layer, Raw, Splice
 from mtpdoctor.launch.shell.commands import SimpleCommand, simple_commands
 from mtpdoctor.launch.shell.lexer import Lexeme, ShellSyntaxError, assignment, tokenize
-from mtpdoctor.launch.shell.notation import ShellHost, inner_layer, quote
 from mtpdoctor.launch.shell.locate import AddEnv, Surroundings, locate
+from mtpdoctor.launch.shell.notation import ShellHost, inner_layer, quote
 from mtpdoctor.launch.shell.programs import talks_only
 from mtpdoctor.launch.shell.scope import Scope
 from mtpdoctor.launch.words import Binding, Site, Word
@@ -270,7 +270,7 @@ def _quoted_layer(word: Word) -> Layer | None:
 
 
 def _offset(inner: Layer, at: int, outer: Layer) -> int:
-    """The place in ``outer`` of a place in a layer made from it; the word's own start when it is elsewhere."""
+    """The place in ``outer`` of a place in a layer made from it; 0 when it was made from another."""
     if inner.parent is outer:
         return inner.starts[at] if at < len(inner.starts) else inner.start
     return 0

@@ -1,1 +1,1 @@
-"""YAML as text with exact places: nodes, the text inside scalars, and edits that touch only their own lines."""
+"""YAML as text with exact places: nodes, the text inside scalars, and edits of their own lines only."""

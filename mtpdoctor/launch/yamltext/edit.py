@@ -86,7 +86,7 @@ def _inside_flow(text: str, node: Node) -> bool:
 
 
 class SeqHost:
-    """Words that are items of one YAML sequence. ``write`` and ``read`` translate values (Compose's ``$$``)."""
+    """Words that are items of one YAML sequence. ``write`` and ``read`` translate values (``$$``)."""
 
     def __init__(self, root: Layer, node: Node, write: Callable[[str], str] = lambda v: v) -> None:
         self.root = root
@@ -117,7 +117,7 @@ class SeqHost:
         return self.insert_text(item, written)
 
     def insert_text(self, item: Node, written: Sequence[str]) -> list[Splice]:
-        """Items as they are to stand in the text, behind ``item``. Lines of a block item are indented here."""
+        """Items written as given, behind ``item``. Further lines of a block item are indented here."""
         if self.node.flow:
             at = content_end(self.root, item)
             sep = self._flow_separator(item)
@@ -153,11 +153,9 @@ class SeqHost:
     def remove(self, words: Sequence[Word]) -> list[Splice]:
         nodes = [w.source for w in words]
         if not self.node.flow:
-            return [
-                cut_lines(self.root, n.start, content_end(self.root, n))
-                for n in nodes
-                if self.dash(n) or True
-            ]
+            for node in nodes:
+                self.dash(node)  # refuses lists that are not one item a line
+            return [cut_lines(self.root, n.start, content_end(self.root, n)) for n in nodes]
         return self._remove_flow(nodes)
 
     def _remove_flow(self, nodes: Sequence[Node]) -> list[Splice]:
@@ -188,8 +186,8 @@ def key_indent(root: Layer, mapping: Node) -> str:
 
 
 def add_pair(root: Layer, mapping: Node, key: str, value: str, after: str | None = None) -> list[Splice]:
-    """A new pair behind that of ``after`` (default: the last). ``value`` is YAML as it is to stand in the text;
-    its further lines are indented here. An empty flow mapping is filled."""
+    """A new pair behind that of ``after`` (default: the last). ``value`` is YAML, written as given; its
+    further lines are indented here. An empty flow mapping is filled."""
     mapping = mapping.home or mapping
     if mapping.kind != "map":
         raise ValueError("a mapping is expected there")

@@ -52,7 +52,7 @@ class _Map:
 
 
 def scalar_layer(root: Layer, node: Node) -> Layer | None:
-    """The scalar's text with the way back into the document; None for an alias or where no map is possible."""
+    """The scalar's text with the way back into the document; None where there is no such way."""
     if node.home is not None:
         node = node.home
     text = root.text
