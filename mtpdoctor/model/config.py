@@ -160,13 +160,10 @@ class _Reader:
                 value = part.get(name)
                 if value is None:
                     continue
+                if isinstance(value, (list, dict)):  # one per layer: legal, and no single number
+                    return None
                 if not _is_count(value):
-                    if not isinstance(
-                        value, (list, dict)
-                    ):  # per-layer values are legal, and no single number
-                        self.problems.append(
-                            f"config.json: '{name}' must be a whole number, not {value!r:.40}"
-                        )
+                    self.problems.append(f"config.json: '{name}' must be a whole number, not {value!r:.40}")
                     return None
                 return int(value)
         return None
