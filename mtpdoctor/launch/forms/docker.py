@@ -16,9 +16,10 @@ from mtpdoctor.launch.words import Binding, Word
 _ENGINES = frozenset(("docker", "podman", "nerdctl", "nvidia-docker"))
 # fmt: off
 _SWITCHES = frozenset((
-    "--detach", "--interactive", "--tty", "--rm", "--init", "--privileged", "--read-only", "--publish-
-    all", "--no-healthcheck", "--oom-kill-disable", "--sig-proxy", "--disable-content-trust", "--quiet",
-    "--help", "--replace", "--no-hosts", "--rmi", "--env-host", "--http-proxy", "--tls-verify", "--all",
+    "--detach", "--interactive", "--tty", "--rm", "--init", "--privileged", "--read-only",
+    "--publish-all", "--no-healthcheck", "--oom-kill-disable", "--sig-proxy",
+    "--disable-content-trust", "--quiet", "--help", "--replace", "--no-hosts", "--rmi", "--env-host",
+    "--http-proxy", "--tls-verify", "--all",
 ))
 # fmt: on
 _SHORT_SWITCHES = frozenset("ditPqh")
