@@ -57,6 +57,11 @@ class _Item:
         self.event = event
         self.stage = stage
 
+    @property
+    def anchor(self) -> Line:
+        """The line that decides which attempt it belongs to."""
+        return self.line if self.event is None else self.event.line
+
 
 class _State:
     """What one stream of one file has shown since the last boundary."""
@@ -135,8 +140,8 @@ def boundaries(items: Sequence[_Item]) -> list[int]:
 
 
 def _starts(item: _Item, state: _State) -> bool:
-    if not state.touched:
-        return False
+    if not state.touched or (item.line.number <= state.last and item.event is None):
+        return False  # nothing yet, or inside a traceback
     if item.what == "command":
         return state.ended or state.progressed or bool(state.servers)
     if item.what in ("usage", "container", "warning"):

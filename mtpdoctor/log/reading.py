@@ -146,7 +146,7 @@ def _launches(lines: Sequence[Line], events: Sequence[RawEvent], files: Sequence
             _attempts.build_attempt(
                 index,
                 mine,
-                [i for i in items if _within(i.line, mine)],
+                [i for i in items if _within(i.anchor, mine)],
                 [x for x in lines if _within(x, mine)],
             )
         )

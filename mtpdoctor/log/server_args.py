@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from mtpdoctor.log.patterns import lazy
@@ -17,11 +20,13 @@ _NAME = lazy(r"[A-Za-z_]\w*")
 _LEFT_OUT = lazy(r" \.\.\.\[\d+ characters left out\]\.\.\. ")
 _NEXT_FIELD = lazy(r", (?=[a-z]\w*=)")
 _NEXT_KEY = lazy(r", (?='[a-z]\w*': )")
-_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_TOKEN = lazy(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[()\[\]{},'\"]")
+_CONSTANTS = {"None": None, "True": True, "False": False}
 MASK = "***"
 
 
-def parse_server_args(text: str) -> dict[str, Any] | None:
+@lru_cache(maxsize=16)
+def parse_server_args(text: str) -> Mapping[str, Any] | None:
     """Field -> value of a ``server_args=`` line; None when ``text`` holds no such thing.
 
     Values are numbers, text, booleans, None, lists, tuples and dictionaries; what is none of these (enum
@@ -44,7 +49,7 @@ def parse_server_args(text: str) -> dict[str, Any] | None:
         if SECRETS.search(name) and value not in (None, ""):
             value = MASK
         out[name] = value
-    return out
+    return MappingProxyType(out)
 
 
 def _pair(part: str, is_call: bool) -> tuple[str | None, Any]:
@@ -60,6 +65,12 @@ def _pair(part: str, is_call: bool) -> tuple[str | None, Any]:
 
 def _value(text: str) -> Any:
     text = text.strip()
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if text.isascii() and text.isdigit() and len(text) < 20:
+        return int(text)
+    if text[:1] == "'" and "\\" not in text and text.find("'", 1) == len(text) - 1:
+        return text[1:-1]
     if len(text) > 100_000:
         return text[:100_000]
     try:
@@ -73,41 +84,22 @@ def _value(text: str) -> Any:
 def _parts(text: str, start: int) -> list[tuple[str, bool]]:
     """The comma-separated parts from ``start`` up to the closing bracket; False marks a part that was cut."""
     parts: list[tuple[str, bool]] = []
-    stack: list[str] = []
-    begin = i = start
-    size = len(text)
-    while i < size:
-        c = text[i]
-        if c in "'\"":
-            i = _end_of_string(text, i)
-            if i < 0:
-                parts.append((text[begin:], False))
+    depth = 0
+    begin = start
+    for m in _TOKEN.finditer(text, start):
+        token = m[0]
+        if token in "([{":
+            depth += 1
+        elif token in ")]}":
+            if not depth:
+                parts.append((text[begin : m.start()], True))
                 return parts
-            continue
-        if c in _CLOSERS:
-            stack.append(_CLOSERS[c])
-        elif c in ")]}":
-            if not stack:
-                parts.append((text[begin:i], True))
-                return parts
-            stack.pop()
-        elif c == "," and not stack:
-            parts.append((text[begin:i], True))
-            begin = i + 1
-        i += 1
+            depth -= 1
+        elif token == ",":
+            if not depth:
+                parts.append((text[begin : m.start()], True))
+                begin = m.end()
+        elif len(token) == 1:  # a quote that does not end
+            break
     parts.append((text[begin:], False))
     return parts
-
-
-def _end_of_string(text: str, i: int) -> int:
-    """Position behind the string literal that begins at ``i``, -1 when it does not end."""
-    quote = text[i]
-    i += 1
-    while i < len(text):
-        if text[i] == "\\":
-            i += 2
-            continue
-        if text[i] == quote:
-            return i + 1
-        i += 1
-    return -1

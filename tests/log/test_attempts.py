@@ -1,0 +1,169 @@
+"""Where launches begin and end inside a log."""
+
+from __future__ import annotations
+
+import pytest
+
+from mtpdoctor.log.command_line import launch_command
+from mtpdoctor.log.reading import outcome, read_logs, reading_from_text
+from mtpdoctor.log.types import LogReading
+
+SERVER = "[2026-01-01 00:0{m}:03] server_args=ServerArgs(model_path='/m', tp_size=2, port=30000, host='h', node_rank={n})\n"
+FAILS = (
+    "[2026-01-01 00:0{m}:04 TP1] Scheduler hit an exception: Traceback (most recent call last):\n"
+    '  File "/x/model_runner.py", line 1, in load_model\n'
+    "ValueError: x{m}\n"
+    "\n"
+    "[2026-01-01 00:0{m}:05] Received sigquit from a child process. It usually means the child failed.\n"
+)
+READY = (
+    "[2026-01-01 00:0{m}:06] INFO:     Started server process [7]\n"
+    "[2026-01-01 00:0{m}:07] The server is fired up and ready to roll!\n"
+)
+
+
+def server(m: int, n: int = 0) -> str:
+    return SERVER.format(m=m, n=n)
+
+
+def ranges(reading: LogReading) -> list[tuple[int, int]]:
+    return [(a.first[1], a.last[1]) for a in reading.attempts]
+
+
+def test_restart_loop_begins_where_the_last_one_ended() -> None:
+    text = ""
+    for m in range(3):
+        text += f"[2026-01-01 00:0{m}:01] Failed to load generation config for /m\n"
+        text += server(m) + FAILS.format(m=m)
+    reading = reading_from_text(text)
+    assert ranges(reading) == [(1, 7), (8, 14), (15, 21)]
+    assert outcome(reading) == "failed"
+    assert reading.attempt is not None
+    assert reading.attempt.events[0].summary == "ValueError: x2"
+    assert any("3 launch attempts" in note for note in reading.notes)
+
+
+def test_several_commands_in_one_file() -> None:
+    text = (
+        "$ python -m sglang.launch_server --model-path /m --foo\n"
+        "usage: launch_server.py [-h]\n"
+        "launch_server.py: error: unrecognized arguments: --foo\n"
+        "$ CUDA_VISIBLE_DEVICES=0 sglang serve --model-path /m \\\n"
+        "    --tp 2\n" + server(1) + READY.format(m=1)
+    )
+    reading = reading_from_text(text)
+    assert ranges(reading) == [(1, 3), (4, 8)]
+    assert outcome(reading) == "ready"
+    shown = launch_command(reading.attempt, reading) if reading.attempt else None
+    assert shown is not None
+    assert (shown[0], shown[1].number) == ("CUDA_VISIBLE_DEVICES=0 sglang serve --model-path /m --tp 2", 4)
+
+
+def test_container_restarts_that_die_at_import() -> None:
+    once = (
+        "==========\n== CUDA ==\n==========\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "<frozen runpy>", line 198, in _run_module_as_main\n'
+        '  File "/x/sglang/launch_server.py", line 1, in <module>\n'
+        "ImportError: nothing there\n"
+        "sglang-1 exited with code 1\n"
+    )
+    reading = reading_from_text(once * 3)
+    assert len(reading.attempts) == 3
+    assert reading.attempt is not None and reading.attempt.first[1] in (19, 20)
+
+
+def test_second_start_without_any_end_marker() -> None:
+    """Killed without a word (cgroup OOM), started again by the orchestrator."""
+    text = server(0) + "[2026-01-01 00:00:04 TP0] Load weight begin. avail mem=1 GB\n"
+    reading = reading_from_text(text + server(1) + READY.format(m=1))
+    assert ranges(reading) == [(1, 2), (3, 5)]
+
+
+@pytest.mark.parametrize("end", [FAILS.format(m=1), READY.format(m=1)])
+def test_nodes_of_one_launch_are_one_attempt(end: str) -> None:
+    text = server(1, 0) + "[2026-01-01 00:01:04 TP0] Init torch distributed begin.\n" + server(1, 1) + end
+    assert len(reading_from_text(text).attempts) == 1
+
+
+def test_ranks_that_die_together_are_one_attempt() -> None:
+    dies = (
+        "Traceback (most recent call last):\n"
+        '  File "/x/sglang/launch_server.py", line 1, in <module>\n'
+        "RuntimeError: {}\n"
+    )
+    reading = reading_from_text(server(1) + dies.format("a") + dies.format("b"))
+    assert len(reading.attempts) == 1
+    assert reading.attempt is not None and reading.attempt.events[0].summary == "RuntimeError: a"
+
+
+def test_cut_start_is_an_attempt_without_server_args() -> None:
+    reading = reading_from_text("[2026-01-01 00:01:04 TP0] Load weight begin. avail mem=1 GB\n" + FAILS.format(m=1))
+    assert len(reading.attempts) == 1
+    assert outcome(reading) == "failed"
+
+
+def test_files_are_nodes(tmp_path: object) -> None:
+    from pathlib import Path
+
+    here = Path(str(tmp_path))
+    (here / "node0.log").write_text(server(0) + FAILS.format(m=0) + server(1) + READY.format(m=1))
+    (here / "node1.log").write_text(server(1, 1) + FAILS.format(m=1))
+    reading = read_logs([str(here / "node0.log"), str(here / "node1.log")])
+    assert len(reading.attempts) == 2
+    last = reading.attempts[-1]
+    assert [(s.file, s.first, s.last) for s in last.spans] == [(0, 7, 9), (1, 1, 6)]
+    assert outcome(reading) == "failed"
+    assert {e.line.file for e in last.events} == {1}
+    assert not last.holds(reading.hits.line(0, 1)[0])
+    assert last.holds(reading.hits.line(1, 1)[0])
+
+
+COMMANDS = [
+    ("$ python -m sglang.launch_server --model-path /m --tp 2", "python -m sglang.launch_server --model-path /m --tp 2"),
+    ("root@host:/w# python3 -m sglang.launch_server --model-path /m", "python3 -m sglang.launch_server --model-path /m"),
+    ("(venv) me@box:~/w$ sglang serve --model-path /m", "sglang serve --model-path /m"),
+    ("+ exec python3 -m sglang.launch_server --model-path /m", "exec python3 -m sglang.launch_server --model-path /m"),
+    ("++ A=1 python -m sglang.launch_server --model-path /m", "A=1 python -m sglang.launch_server --model-path /m"),
+    ("Command: ['python3', '-m', 'sglang.launch_server', '--model-path', '/a b']", "python3 -m sglang.launch_server --model-path '/a b'"),
+    ('      "Cmd": ["python3", "-m", "sglang.launch_server", "--model-path", "/m"],', "python3 -m sglang.launch_server --model-path /m"),
+    ("    command: python3 -m sglang.launch_server --model-path /m", "python3 -m sglang.launch_server --model-path /m"),
+    ("Launching: sglang serve --model-path /m --port 1", "sglang serve --model-path /m --port 1"),
+    ("docker run --gpus all lmsysorg/sglang:latest python3 -m sglang.launch_server --model-path /m",
+     "docker run --gpus all lmsysorg/sglang:latest python3 -m sglang.launch_server --model-path /m"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "command"), COMMANDS, ids=[c[0][:30] for c in COMMANDS])
+def test_command_lines(line: str, command: str) -> None:
+    attempt = reading_from_text(line + "\n" + server(1)).attempt
+    assert attempt is not None
+    assert attempt.command_text == command
+    assert attempt.command is not None and attempt.command.number == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/x/launch_server.py:54: UserWarning: 'python -m sglang.launch_server' is still supported, but 'sglang serve' is it.",
+        "  Example: sglang serve --model-path <model> [options]",
+        "usage: sglang serve [-h] --model-path MODEL_PATH",
+        "sglang serve: error: the following arguments are required: --model-path",
+        "root      4711 99.0  1.0 123 456 ?  Rl  python -m sglang.launch_server --model-path /m",
+        '  File "/x/sglang/launch_server.py", line 69, in <module>',
+        "./run.sh: line 3: 4711 Killed    python -m sglang.launch_server --model-path /m",
+        "[2026-01-01 00:00:00] Please use sglang serve --model-path instead",
+    ],
+)
+def test_not_command_lines(line: str) -> None:
+    attempt = reading_from_text(line + "\n").attempt
+    assert attempt is not None and attempt.command is None
+
+
+def test_the_shell_trace_shows_what_variables_became() -> None:
+    attempt = reading_from_text(
+        "$ python -m sglang.launch_server --model-path $MODEL\n"
+        "+ python -m sglang.launch_server --model-path /m\n" + server(1)
+    ).attempt
+    assert attempt is not None
+    assert attempt.command_text == "python -m sglang.launch_server --model-path /m"
