@@ -71,6 +71,8 @@ class HyperscanEngine:
     def __init__(self, literals: Sequence[bytes]) -> None:
         import hyperscan
 
+        if any(b"\0" in literal for literal in literals):
+            raise ValueError("the binding takes literals as C strings")
         self._lengths = [len(literal) for literal in literals]
         self._database: Any = None
         if literals:

@@ -96,10 +96,15 @@ def _numbered(text: str) -> bool:
 
 
 def _host(text: str) -> bool:
-    colon = text.find(": ", 0, 80)
+    colon = text.find(":", 0, 80)
     return colon > 0 and text[colon - 1].isdigit() and text[0].islower()
 
 
+def _mpi(text: str) -> bool:
+    return text[:1] == "[" and "]<std" in text[:40]
+
+
+_MPI = r"\[(?:[^\]\s@]+@)?(?P<stream>\d+,\d+)\]<std(?:out|err)>:"
 _WEAK_SERVICE = r"\[?(?P<stream>[A-Za-z][\w.@-]*)\]? *\|" + _REST
 _SERVICE = (
     r"(?:(?P<time>\d\d:\d\d:\d\d) )?(?P<stream>[A-Za-z0-9][\w.@-]*[-_.]\d+(?:\.\w+@[\w.-]+)?) *\|" + _REST
@@ -151,18 +156,16 @@ KINDS: tuple[Kind, ...] = (
         1,
         strong=True,
     ),
-    Kind(
-        "mpi",
-        lambda t: t[:1] == "[" and "]<std" in t[:32],
-        _pattern(r"\[(?P<stream>\d+,\d+)\]<std(?:out|err)>: ?(?P<rest>.*)"),
-        0.2,
-        1,
-        strong=True,
-    ),
+    # some versions of mpirun put a blank behind the colon of every line
+    Kind("mpi_blank", _mpi, _pattern(_MPI + _REST), 0.95, 2),
+    Kind("mpi", _mpi, _pattern(_MPI + r"(?P<rest>.*)"), 0.2, 2, alone=True),
     Kind(
         "rank_prefix",
         lambda t: t.startswith(("[rank", "[default")),
-        _pattern(r"\[(?P<stream>(?:rank|default)\d+)\]: ?(?P<rest>.*)"),
+        _pattern(
+            r"\[(?P<stream>rank\d+)\]: ?(?P<rest>.*)",
+            r"\[(?P<stream>default\d+)\]:(?P<rest>.*)",  # torchrun adds no blank
+        ),
         0.02,
         1,
         strong=True,
@@ -185,7 +188,7 @@ KINDS: tuple[Kind, ...] = (
         0.9,
         3,
     ),
-    Kind("host", _host, _pattern(r"(?P<stream>[a-z][\w.-]*\d): (?P<rest>.*)"), 0.95, 4),
+    Kind("host", _host, _pattern(r"(?P<stream>[a-z][\w.-]*\d):" + _REST), 0.95, 4),
 )
 STRONG: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.strong)
 JSON_KINDS = frozenset({"docker_json", "journald_json", "json"})

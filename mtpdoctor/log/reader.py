@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from mtpdoctor.log.clean import decode
 from mtpdoctor.log.index import HUGE, FileIndex
 from mtpdoctor.log.kinds import Peeled
 from mtpdoctor.log.lines import TEXT_CAP, make_line, parts_of, peel
@@ -98,8 +99,7 @@ class LineReader:
         first = parts_of(
             head._replace(rest=f"{head.rest} ...[{left_out} bytes left out]..."), number, self._file
         )
-        tail = self._source.read_at(end - _HUGE_END, _HUGE_END).decode("utf-8", "replace")
-        rest = head._replace(rest=peel(tail.encode()).rest)
+        rest = head._replace(rest=decode(self._source.read_at(end - _HUGE_END, _HUGE_END)))
         return first + parts_of(rest, number, self._file, end - start - _HUGE_END)
 
     def holding(self, number: int, literal: str) -> list[Line]:
@@ -131,7 +131,7 @@ class LineReader:
             data = self._source.read_at(at, min(_HUGE_END, end - at))
             if not data:
                 break
-            text = peel(data).rest
+            text = decode(data)
             self._excerpts(text, literal, number, len(lines) + at - start, lines[0], out)
             at += len(data) if at + len(data) >= end else len(data) - _AROUND
         return out

@@ -116,18 +116,37 @@ def _without_strong(text: str, names: set[str]) -> str:
 
 def _level(lines: Sequence[str]) -> tuple[tuple[Kind, ...], list[str]]:
     """The kinds that the lines have in common, and the lines without them."""
-    total = len(lines)
     fits: dict[str, dict[int, str]] = {}  # kind -> line -> what remains of the line
     for at, text in enumerate(lines):
+        json = text[:1] == "{"
         for kind in KINDS:
             if not kind.strong and kind.might(text):
                 found = kind.peel(text)
                 if found is not None:
                     fits.setdefault(kind.name, {})[at] = found.rest
-                    break
-    kinds = tuple(k for k in KINDS if k.name in fits and _believed(k, len(fits[k.name]), total))
-    rest = {at: text for k in kinds for at, text in fits[k.name].items()}
+                    if json:  # the shapes are tried from the narrowest on
+                        break
+    _choose_between_times(fits)
+    kinds = tuple(k for k in KINDS if k.name in fits and _believed(k, len(fits[k.name]), len(lines)))
+    rest: dict[int, str] = {}
+    for kind in kinds:
+        for at, text in fits[kind.name].items():
+            rest.setdefault(at, text)
     return kinds, [strip_text(rest.get(at, text)) for at, text in enumerate(lines)]
+
+
+def _choose_between_times(fits: dict[str, dict[int, str]]) -> None:
+    """A journal puts host and program behind *every* time. Where only some lines look so, it is
+    their text ("2026-... WARNING root: ...") and the times are bare."""
+    journal = fits.get("journald")
+    bare = [fits[name] for name in ("iso_time", "clock") if name in fits]
+    if not journal or not bare:
+        return
+    if len(journal) < 0.9 * max(map(len, bare)):
+        del fits["journald"]
+    else:
+        for name in ("iso_time", "clock"):
+            fits.pop(name, None)
 
 
 def _believed(kind: Kind, count: int, total: int) -> bool:

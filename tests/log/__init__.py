@@ -1,0 +1,1 @@
+"""Reading logs; ``log.wrap`` carries a log in any transport, for other tests too."""
