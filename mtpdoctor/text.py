@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 # Whole escape sequences go, not only their first byte: "\x1b[31mred" becomes "red".
-_ESCAPE = re.compile(
+_ESCAPE = (
     r"(?:\x1b[\[]|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, APC...
     r"|\x1b[ -/]+[0-~]|\x1b[0-~]"  # charset and two-byte sequences
 )
 # Controls (C0 but tab and line feed, DEL, C1), format characters (bidi, zero width, tags), line and
 # paragraph separators, lone surrogates, noncharacters.
-_UNSAFE = re.compile(
+_UNSAFE = (
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e"
     r"\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
     r"\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     r"\U000e0000-\U000e0fff]"
 )
 _AS_SPACE = "\u2028\u2029\x0b\x0c\x85"
-_QUICK = re.compile(r"[^\n\t\x20-\x7e]")
 
 
 def safe(text: str) -> str:
@@ -30,9 +30,14 @@ def safe(text: str) -> str:
     Tabs and line feeds stay. Idempotent. Lone surrogates (undecodable bytes) become U+FFFD, so the
     result can always be encoded.
     """
-    if not _QUICK.search(text):
+    if text.isascii() and text.replace("\n", " ").replace("\t", " ").isprintable():
         return text
-    return _UNSAFE.sub(_replace, _ESCAPE.sub("", text))
+    return _compiled(_UNSAFE).sub(_replace, _compiled(_ESCAPE).sub("", text))
+
+
+@lru_cache(maxsize=4)
+def _compiled(regex: str) -> re.Pattern[str]:  # slow to compile, and most texts never need it
+    return re.compile(regex)
 
 
 def _replace(m: re.Match[str]) -> str:
