@@ -220,6 +220,6 @@ def _matrix(args: argparse.Namespace) -> int:
             json.dumps({"schema": 1, "examples": [dict(zip(keys, r, strict=True)) for r in rows]}, indent=2)
         )
         return EXIT_OK
-    for rule_id, kind, place, fired in rows:
-        print(f"{rule_id}  {kind:<3}  {' '.join(fired) or '-':<24}  {place}")
+    for rule_id, kind, where, fired in rows:
+        print(f"{rule_id}  {kind:<3}  {' '.join(fired) or '-':<24}  {where}")
     return EXIT_OK

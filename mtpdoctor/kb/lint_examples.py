@@ -30,25 +30,14 @@ def check(
 ) -> list[Problem]:
     """Problems of ``rules`` against the examples of each and the healthy logs."""
     found: list[Problem] = []
-    import importlib.util
-
-    if importlib.util.find_spec("mtpdoctor.log.reading") is None:
-        return [
-            Problem(
-                r.origin.rpartition(":")[0],
-                1,
-                "examples not checked: log reading is not there yet",
-                "",
-                "note",
-            )
-            for r in rules[:1]
-        ]
     for rule in rules:
         for example in rule.examples.get("bad", ()):
             found += [_at(rule, example, m) for m in _bad(rule, example, knowledge, hooks)]
         for example in rule.examples.get("ok", ()):
             found += [_at(rule, example, m) for m in _ok(rule, example, knowledge, hooks)]
-        found += _commands(rule, hooks, ci)
+        found += _commands(rule, hooks)
+    if hooks.apply_remedy is None:
+        found += _unchecked(rules, ci)
     focus = {rule.id for rule in rules}
     for path in healthy:
         found += _healthy(path, focus, knowledge)
@@ -64,10 +53,10 @@ def _at(rule: Rule, example: dict[str, Any], message: str, level: str = "error")
 
 
 def read_text(text: str, knowledge: Knowledge) -> LogReading:
-    """The reading of a log's text. Only literals that occur are looked for: that is quicker by far."""
+    """The reading of a log's text, searched for every literal of the knowledge."""
     from mtpdoctor.log.reading import reading_from_text
 
-    return reading_from_text(text, [literal for literal in knowledge.literals if literal in text])
+    return reading_from_text(text, knowledge.literals)
 
 
 def matches_in(
@@ -164,13 +153,19 @@ def _ok(rule: Rule, example: dict[str, Any], knowledge: Knowledge, hooks: Hooks)
             return
 
 
-def _commands(rule: Rule, hooks: Hooks, ci: bool) -> list[Problem]:
+def _unchecked(rules: Sequence[Rule], ci: bool) -> list[Problem]:
+    """Command examples need the layers that parse and repair commands; say when they are not there."""
+    left = [(rule, e) for rule in rules for e in rule.examples.get("command", ())]
+    if not left:
+        return []
+    message = f"{len(left)} command examples not checked: nothing to apply remedies with"
+    return [_at(*left[0], message, "error" if ci else "note")]
+
+
+def _commands(rule: Rule, hooks: Hooks) -> list[Problem]:
     examples = rule.examples.get("command", ())
     if hooks.apply_remedy is None:
-        level = "error" if ci else "note"
-        return [
-            _at(rule, e, "command example not checked: nothing to apply it with", level) for e in examples[:1]
-        ]
+        return []
     found = []
     for example in examples:
         after = hooks.apply_remedy(
@@ -191,7 +186,7 @@ def _healthy(path: Path, focus: set[str], knowledge: Knowledge) -> list[Problem]
         if head.id not in focus:
             continue
         for literal in head.literals:
-            count = reading.hits.count(literal) if literal in text else 0
+            count = reading.hits.count(literal)
             if count > FREQUENT:
                 rule = knowledge.by_id[head.id]
                 found.append(

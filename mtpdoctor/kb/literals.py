@@ -19,7 +19,7 @@ from typing import Any
 
 # Python 3.11 moved the parser and deprecated the old names.
 _NEW = sys.version_info >= (3, 11)
-_sre: Any = importlib.import_module("re._constants" if _NEW else "sre_constants")
+sre: Any = importlib.import_module("re._constants" if _NEW else "sre_constants")
 _sre_parse: Any = importlib.import_module("re._parser" if _NEW else "sre_parse")
 
 MIN_LITERAL = 6
@@ -118,20 +118,20 @@ def _join(a: _Text, b: _Text) -> _Text:
 
 
 def _item(op: Any, argument: Any, flags: int) -> _Text:
-    if op is _sre.LITERAL:
+    if op is sre.LITERAL:
         char = chr(argument)
         if flags & re.IGNORECASE and char.lower() != char.upper():
             return _ANYTHING
         return _Text(char)
-    if op in (_sre.AT, _sre.ASSERT, _sre.ASSERT_NOT):
+    if op in (sre.AT, sre.ASSERT, sre.ASSERT_NOT):
         return _EMPTY
-    if op is _sre.SUBPATTERN:
+    if op is sre.SUBPATTERN:
         _, add, remove, inner = argument
         return _sequence(inner, (flags | add) & ~remove)
-    if op in (_sre.MAX_REPEAT, _sre.MIN_REPEAT):
+    if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
         least, most, inner = argument
         return _repeat(_sequence(inner, flags), int(least), int(most))
-    if op is _sre.BRANCH:
+    if op is sre.BRANCH:
         return _branch([_sequence(alternative, flags) for alternative in argument[1]])
     if str(op) in ("ATOMIC_GROUP", "POSSESSIVE_REPEAT"):
         raise ValueError(

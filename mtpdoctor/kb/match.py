@@ -22,15 +22,17 @@ from mtpdoctor.release import Release, parse_release, release_or_none
 
 SEARCH_SECONDS = 0.2  # one regex on one text
 BUDGET_SECONDS = 5.0  # all regexes of one attempt
+MAX_TIMEOUTS = 3  # of one rule
 MAX_MATCHES = 50  # of one rule
 MAX_TRIED = 4000  # lines tried for one pattern
-WINDOW = 8192  # characters around a literal in a line that is longer than this
+WINDOW = 4096  # characters around a literal in a line that is longer than this
 UNKNOWN_CONDITION = 0.8  # confidence is multiplied by this when a condition is not known
 OTHER_RELEASE = 0.6  # and by this when the release in use is outside of the rule's range
 
 
 class Matches(list[Match]):
-    """The matches; ``skipped`` names rules whose regex ran out of time or does not compile."""
+    """The matches; ``skipped`` names rules that could not be tried everywhere: a regex ran out of time
+    on some line, the budget was spent, or a regex does not compile."""
 
     def __init__(self, matches: Iterable[Match] = (), skipped: tuple[str, ...] = ()) -> None:
         super().__init__(matches)
@@ -38,7 +40,7 @@ class Matches(list[Match]):
 
 
 class _Skip(Exception):
-    """A rule cannot be decided within its time."""
+    """A rule cannot be tried any further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class _Matcher:
         self.facts = facts
         self.release = _known_release(facts)
         self.deadline = time.process_time() + BUDGET_SECONDS
+        self.timeouts = 0  # of the rule being tried
         self._lines: dict[str, list[Line]] = {}
         self._places: list[_Place] | None = None
         self._owner: dict[tuple[int, int, int], _Place] | None = None
@@ -79,11 +82,14 @@ class _Matcher:
             if not any(self.reading.hits.count(literal) for literal in head.literals):
                 continue
             rule = knowledge.by_id[head.id]
+            self.timeouts = 0
             try:
                 matches = self.rule(rule)
             except _Skip:
                 skipped.append(rule.id)
                 continue
+            if self.timeouts:
+                skipped.append(rule.id)
             expected = rule.releases.holds(self.release) is not False
             found.extend((m, expected) for m in matches)
         expected_lines = {m.line.key for m, expected in found if expected}
@@ -207,7 +213,10 @@ class _Matcher:
         try:
             return regex.search(text, start, len(text) if end is None else end, timeout=SEARCH_SECONDS)
         except TimeoutError:
-            raise _Skip from None
+            self.timeouts += 1
+            if self.timeouts >= MAX_TIMEOUTS:
+                raise _Skip from None
+            return None
 
     # --- tracebacks -------------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ def read(text: str, first: int = 1, last: int | None = None) -> LogReading:
 
 
 def _tracebacks(lines: list[Line]) -> list[Traceback]:
-    """Tracebacks; one printed after "The above exception was the direct cause" has the one before as inner."""
+    """Tracebacks; one after "The above exception was the direct cause" has the one before as inner."""
     found: list[Traceback] = []
     link: Link | None = None
     at = 0

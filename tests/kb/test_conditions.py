@@ -36,16 +36,20 @@ def holds(written: Any, captures: dict[str, str] | None = None, **values: Any) -
     [
         (4, 4, True), (4, "4", True), ("4", 4, True), (4, 4.0, True), (4, "8", False), (4, None, False),
         ("triton", "triton", True), ("triton", "fa3", False), ("triton", None, False),
-        (True, True, True), (True, "true", True), (True, "True", True), (True, "1", False), (False, None, False),
+        (True, True, True), (True, "true", True), (True, "True", True), (True, "1", False), (False,
+        None, False),
         (1, True, False), (["a", "b"], "b", True), ([1, 2], "2", True), (["a", "b"], "c", False),
         ("absent", None, True), ("absent", "x", False), ("present", None, False), ("present", False, True),
         (["absent", "x"], None, True), (["absent", "x"], "x", True), (["absent", "x"], "y", False),
-        ({"gt": 1}, 2, True), ({"gt": 1}, "2", True), ({"ge": 2, "le": 4}, 5, False), ({"lt": 0.5}, "0.4", True),
+        ({"gt": 1}, 2, True), ({"gt": 1}, "2", True), ({"ge": 2, "le": 4}, 5, False), ({"lt": 0.5},
+        "0.4", True),
         ({"gt": 1}, None, False), ({"gt": 1}, "many", None), ({"ne": 4}, None, True), ({"ne": 4}, "4", False),
         ({"in": [1, 2]}, 3, False), ({"not_in": [1, 2]}, 3, True), ({"not_in": [1, 2]}, None, True),
         ({"matches": "^Qwen"}, "Qwen3", True), ({"matches": "^wen"}, "Qwen3", False),
-        ({"contains": "wen"}, "Qwen3", True), ({"contains": 4}, [1, "4"], True), ({"contains": 4}, [44], False),
-        ({"multiple_of": 64}, "128", True), ({"multiple_of": 64}, 96, False), ({"multiple_of": 64}, 0.5, None),
+        ({"contains": "wen"}, "Qwen3", True), ({"contains": 4}, [1, "4"], True), ({"contains": 4}, [44],
+        False),
+        ({"multiple_of": 64}, "128", True), ({"multiple_of": 64}, 96, False), ({"multiple_of": 64}, 0.5,
+        None),
         ({"divides": 256}, 64, True), ({"divides": 256}, 0, False), ({"divides": 256}, "48", False),
     ],
 )  # fmt: skip
@@ -57,7 +61,8 @@ def test_values_compare_as_the_format_says(written: Any, value: Any, expected: b
     ("written", "value", "expected"),
     [
         (">=0.5.10,<0.5.14", parse_release("0.5.13.post1"), True), (">=0.5.10,<0.5.14", "0.5.14", False),
-        ("0.5.13", "0.5.13", True), ({"lt": "0.5.13"}, "0.5.9", True), (["0.5.9", ">=0.5.13"], "0.5.20", True),
+        ("0.5.13", "0.5.13", True), ({"lt": "0.5.13"}, "0.5.9", True), (["0.5.9", ">=0.5.13"], "0.5.20",
+        True),
         (["0.5.9", ">=0.5.13"], "0.5.10", False), ({"not_in": ["0.5.9"]}, "0.5.9", False),
     ],
 )  # fmt: skip
@@ -105,7 +110,10 @@ def test_only_facts_that_decide_are_named() -> None:
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ({"host.platform": "cuda", "flag.tp_size": {"gt": 1}}, "the platform is cuda and --tp-size is more than 1"),
+        (
+            {"host.platform": "cuda", "flag.tp_size": {"gt": 1}},
+            "the platform is cuda and --tp-size is more than 1",
+        ),
         ({"not": {"flag.disable_radix_cache": True}}, "--disable-radix-cache is not given"),
         ({"flag.disable_radix_cache": "absent"}, "--disable-radix-cache is not given"),
         ({"flag.tp_size": {"not_in": [1, 2]}}, "--tp-size is not 1 or 2"),
@@ -117,7 +125,10 @@ def test_only_facts_that_decide_are_named() -> None:
             {"env.A": 1, "any": [{"flag.b": 2}, {"flag.c": 3, "flag.d": 4}]},
             "A is 1 and (--b is 2 or (--c is 3 and --d is 4))",
         ),
-        ({"not": {"any": [{"flag.a": "present"}, {"flag.b": {"lt": 3}}]}}, "--a is not given and --b is at least 3"),
+        (
+            {"not": {"any": [{"flag.a": "present"}, {"flag.b": {"lt": 3}}]}},
+            "--a is not given and --b is at least 3",
+        ),
     ],
 )
 def test_conditions_are_said_in_words(written: Any, words: str) -> None:
@@ -127,7 +138,8 @@ def test_conditions_are_said_in_words(written: Any, words: str) -> None:
 @pytest.mark.parametrize(
     "written",
     [
-        [], "text", {"any": []}, {"all": {"flag.a": 1}}, {"flag.a": []}, {"flag.a": {}}, {"flag.a": {"in": 3}},
+        [], "text", {"any": []}, {"all": {"flag.a": 1}}, {"flag.a": []}, {"flag.a": {}},
+        {"flag.a": {"in": 3}},
         {"flag.a": {"matches": "("}}, {"flag.a": {"multiple_of": 1.5}}, {"flag.a": "$nothing"}, {"flag.A": 1},
         {"release": "newest"}, {"release": ">=new"}, {"flag.a": ["unknown-ok"]}, {"model.head": 1},
         {"host.driver": {"gt": "new"}}, {"flag.a": [None]}, {"flag.a": [[1]]},
@@ -161,7 +173,9 @@ COMPARISONS = st.one_of(
 )
 LEAVES = st.one_of(
     st.tuples(st.sampled_from(NAMES[:3]), COMPARISONS).map(lambda p: {p[0]: p[1]}),
-    st.sampled_from([{"release": ">=0.5.10"}, {"release": {"lt": "0.5.14"}}, {"release": ["0.5.13", "<0.5"]}]),
+    st.sampled_from(
+        [{"release": ">=0.5.10"}, {"release": {"lt": "0.5.14"}}, {"release": ["0.5.13", "<0.5"]}]
+    ),
 )
 TREES = st.recursive(
     LEAVES,

@@ -42,7 +42,9 @@ def regex_and_text(draw: st.DrawFn, depth: int = 3) -> tuple[str, str]:
     if kind == "either":
         return f"(?:{inner}|{other})", draw(st.sampled_from([text, other_text]))
     if kind == "caseless":
-        return f"{inner}(?i:{other})", text + "".join(draw(st.sampled_from([c.lower(), c.upper()])) for c in other_text)
+        return f"{inner}(?i:{other})", text + "".join(
+            draw(st.sampled_from([c.lower(), c.upper()])) for c in other_text
+        )
     return inner + other, text + other_text
 
 
@@ -74,7 +76,10 @@ def test_the_literal_is_in_one_line_of_the_match(left: tuple[str, str], right: t
 @pytest.mark.parametrize(
     ("pattern", "literal"),
     [
-        (r"Speculative decoding for (?P<arch>\S+) is not compatible with radix cache", "is not compatible with radix cache"),
+        (
+            r"Speculative decoding for (?P<arch>\S+) is not compatible with radix cache",
+            "is not compatible with radix cache",
+        ),
         (r"(?:Error|Fatal Error): out of memory", "Error: out of memory"),
         (r"assert self\.page_size == 1[\s\S]*AssertionError", "assert self.page_size == 1"),
         (r"(?:ab){4}c+d", "ababababc"),
@@ -90,7 +95,9 @@ def test_the_longest_literal_is_found(pattern: str, literal: str) -> None:
     assert required_literal(pattern) == literal
 
 
-@pytest.mark.parametrize("pattern", ["first thing|second one", r"\d+ \w+", "(?i)out of memory", "short", r"(?:long enough)?", ""])
+@pytest.mark.parametrize(
+    "pattern", ["first thing|second one", r"\d+ \w+", "(?i)out of memory", "short", r"(?:long enough)?", ""]
+)
 def test_a_regex_without_a_literal_is_refused(pattern: str) -> None:
     with pytest.raises(NoLiteral, match="no literal of 6 characters"):
         required_literal(pattern)
@@ -102,7 +109,9 @@ def test_a_literal_avoids_what_transports_escape() -> None:
     assert required_literal("first line\nsecond longer line") == "second longer line"
 
 
-@pytest.mark.parametrize("pattern", [r"(?<name>abcdefgh)", r"abc(defgh", r"\habcdefgh", r"(?:abcdefgh){e<=1}", "[z-a]bcdefgh"])
+@pytest.mark.parametrize(
+    "pattern", [r"(?<name>abcdefgh)", r"abc(defgh", r"\habcdefgh", r"(?:abcdefgh){e<=1}", "[z-a]bcdefgh"]
+)
 def test_what_the_standard_library_does_not_know_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError):
         required_literal(pattern)

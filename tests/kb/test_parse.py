@@ -11,6 +11,7 @@ from mtpdoctor.kb.load import KnowledgeError, load_knowledge
 from mtpdoctor.kb.types import Role, Safety, Span
 from mtpdoctor.log.types import Stage
 from mtpdoctor.release import parse_release
+
 from .rules import HEAD, knowledge, parsed, rule_text, write
 
 GOOD = """
@@ -57,12 +58,22 @@ def test_a_full_rule_is_read_field_by_field(tmp_path: Path) -> None:
     rules, problems = parsed(tmp_path, rule_text(GOOD))
     assert problems == []
     rule = rules[0]
-    assert (rule.id, rule.role, rule.stage, rule.confidence) == ("MTP0001", Role.CAUSE, Stage.SERVER_ARGS, 0.97)
+    assert (rule.id, rule.role, rule.stage, rule.confidence) == (
+        "MTP0001",
+        Role.CAUSE,
+        Stage.SERVER_ARGS,
+        0.97,
+    )
     assert rule.match[0].literal == "Speculative decoding for"
     assert rule.match[1].literal == "assert self.page_size == 1"
     assert [p.span for p in rule.match] == [Span.LINE, Span.TRACEBACK]
     assert parse_release("0.5.13") in rule.releases and parse_release("0.5.14") not in rule.releases
-    assert (rule.root, rule.generic, rule.severity, rule.explains) == ("exception", True, "degrades", ("MTP0002",))
+    assert (rule.root, rule.generic, rule.severity, rule.explains) == (
+        "exception",
+        True,
+        "degrades",
+        ("MTP0002",),
+    )
     assert [(e.op, e.name, e.value) for e in rule.remedies[0].edits] == [
         ("set", "--mamba-scheduler-strategy", "extra_buffer"),
         ("env", "SGLANG_ENABLE_SPEC_V2", "1"),
@@ -84,7 +95,11 @@ def test_evidence_gives_the_default_confidence(tmp_path: Path) -> None:
 # what is added to a rule -> its line in that text (from 1), and words of the message
 BROKEN = {
     "unknown key": ("match: [long enough]\nrelases: '*'", 2, "unknown key 'relases'.*did you mean releases"),
-    "duplicate key": ("match: [long enough]\nmatch: [long enough]", 2, "duplicate key 'match' .first on line 9"),
+    "duplicate key": (
+        "match: [long enough]\nmatch: [long enough]",
+        2,
+        "duplicate key 'match' .first on line 9",
+    ),
     "no literal": ("match:\n- 'long enough'\n- 'a+b'", 3, "no literal of 6"),
     "bad regex": ("match: ['long enough (']", 1, "not a regex"),
     "literal too short": ("match:\n- {pattern: abc, literal: abc}", 2, "shorter than 6"),
@@ -120,14 +135,22 @@ BROKEN = {
         3,
         "says what may go wrong",
     ),
-    "safe without edits": ("match: [long enough]\nremedies:\n- {title: t, why: w, safety: safe}", 3, "needs `edits`"),
+    "safe without edits": (
+        "match: [long enough]\nremedies:\n- {title: t, why: w, safety: safe}",
+        3,
+        "needs `edits`",
+    ),
     "beside generate": (
         "match: [long enough]\nremedies:\n- {generate: bad-choice, title: t}",
         3,
         "nothing else stands beside",
     ),
     "example without log": ("match: [long enough]\nexamples:\n  bad:\n  - root: x", 4, "needs `log`"),
-    "example release": ("match: [long enough]\nexamples:\n  ok:\n  - {log: x, release: new}", 4, "not a release"),
+    "example release": (
+        "match: [long enough]\nexamples:\n  ok:\n  - {log: x, release: new}",
+        4,
+        "not a release",
+    ),
     "example gpu": ("match: [long enough]\nexamples:\n  ok:\n  - {log: x, gpu: 4 big ones}", 4, "4xsm120@95"),
 }
 
@@ -157,7 +180,13 @@ def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "k" / "e.yaml").write_text("", encoding="utf-8")
     with pytest.raises(KnowledgeError) as caught:
         load_knowledge(tmp_path / "k", use_cache=False)
-    assert [Path(p.file).name for p in caught.value.problems] == ["a.yaml", "b.yaml", "c.yaml", "d.yaml", "e.yaml"]
+    assert [Path(p.file).name for p in caught.value.problems] == [
+        "a.yaml",
+        "b.yaml",
+        "c.yaml",
+        "d.yaml",
+        "e.yaml",
+    ]
     assert "k/b.yaml:10: MTP0002: unknown key 'rot'" in str(caught.value)
 
 

@@ -1,0 +1,117 @@
+"""``mtpdoctor kb`` and ``mtpdoctor explain``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mtpdoctor.cli.main import main
+from mtpdoctor.kb.load import knowledge_folder
+
+from .rules import rule_text, write
+from .test_lint import GOOD
+
+LOG = "one\nOSError: cannot open the file /a/b\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A knowledge of two rules, in use."""
+    other = rule_text("predicts: {flag.tp_size: {gt: $host.gpu.count}}", "MTP0042").replace(
+        "A rule", "Some rule"
+    )
+    own = knowledge_folder()
+    write(tmp_path / "knowledge", rule_text(GOOD), other)
+    (tmp_path / "knowledge" / "releases").symlink_to(own / "releases")
+    monkeypatch.setenv("MTPDOCTOR_KNOWLEDGE", str(tmp_path / "knowledge"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "knowledge"
+
+
+def test_list(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["MTP0001", "MTP0042"]
+    assert main(["kb", "list", "CANNOT", "open", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [r["id"] for r in told["rules"]] == ["MTP0001"]
+    assert main(["kb", "list", "--stage", "weights"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["kb", "list", "--stage", "wieghts"]) == 2
+    assert "unknown stage 'wieghts'" in capsys.readouterr().err
+
+
+def test_families(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "list", "--families", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["families"]
+    assert len(told) > 100 and not any(told.values())
+
+
+def test_lint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "lint", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [(p["rule"], p["message"]) for p in told["problems"]] == [("MTP0042", "a cause without remedies")]
+    assert told["rules"] == 2
+    assert main(["kb", "lint", "no.yaml"]) == 2
+
+
+def test_try(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("$ python -m sglang.launch_server --model-path M\n" + LOG)
+    assert main(["kb", "try", r"cannot open the file (?P<path>\S+)", str(log)]) == 0
+    out = capsys.readouterr().out
+    assert "literal: 'cannot open the file'" in out
+    assert f"{log}:3: OSError: cannot open the file /a/b\n    path = /a/b\n" in out
+    assert main(["kb", "try", "cannot open the door", str(log)]) == 1
+    assert "no match" in capsys.readouterr().err
+    for bad in ("a|b", "abcdefgh("):
+        assert main(["kb", "try", bad, str(log)]) == 2
+    assert main(["kb", "try", "long enough", str(tmp_path / "none.log")]) == 2
+
+
+def test_matrix(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "matrix", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["examples"]
+    assert [(e["rule"], e["kind"], e["fires"]) for e in told] == [
+        ("MTP0001", "bad", ["MTP0001"]),
+        ("MTP0001", "ok", []),
+    ]
+    assert main(["kb", "matrix", str(folder / "rules.yaml")]) == 0
+    assert "MTP0001  bad  MTP0001" in capsys.readouterr().out
+
+
+def test_explain(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "mtp0001"]) == 0
+    out = capsys.readouterr().out
+    for text in (
+        "MTP0001  A rule for tests",
+        "Something is wrong.",
+        "set --tp-size 1",
+        "[safe]",
+        "why: there is one",
+        "https://example.org/issue",
+        "OSError: cannot open the file /a",
+        "releases  all",
+    ):
+        assert text in out
+    assert main(["explain", "42"]) == 0
+    assert "before launch if --tp-size is more than the number of GPUs (fatal)" in capsys.readouterr().out
+
+
+def test_explain_names_the_nearest_ids(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "MTP0041"]) == 2
+    assert "nearest: MTP0042, MTP0001" in capsys.readouterr().err
+
+
+def test_every_rule_of_the_own_knowledge_can_be_explained(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from mtpdoctor.cli.explain import explain
+    from mtpdoctor.kb.load import load_knowledge
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for rule in load_knowledge().rules:
+        lines = explain(rule, 80)
+        assert lines[0].startswith(rule.id)
+        assert all("\n" not in line for line in lines)

@@ -1,0 +1,73 @@
+"""The JSON Schema for editors and the loader agree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import mtpdoctor.kb
+from mtpdoctor.kb import fact_names, parse
+from mtpdoctor.kb.load import knowledge_files, knowledge_folder
+from mtpdoctor.kb.yaml_source import Problem, parse_yaml
+
+from .rules import parsed, rule_text
+from .test_parse import BROKEN, GOOD
+
+SCHEMA = json.loads((Path(mtpdoctor.kb.__file__).parent / "schema.json").read_text())
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+# what only the loader can know: references between parts, contents of regexes, YAML itself
+BEYOND_SCHEMA = {
+    "duplicate key", "no literal", "bad regex", "unknown fact", "ambiguous bool", "no such group",
+    "log in predicts",
+    "alias", "placeholder", "bad filter", "bad number", "example release",
+}  # fmt: skip
+
+
+def errors(text: str) -> list[str]:
+    problems: list[Problem] = []
+    node = parse_yaml(text, "x.yaml", problems)
+    if node is None:
+        return [str(p) for p in problems]
+    return [e.message for e in VALIDATOR.iter_errors(node.plain())]
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("path", knowledge_files(knowledge_folder()), ids=lambda p: p.name)
+def test_all_knowledge_fits_the_schema(path: Path) -> None:
+    assert errors(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_full_rule_fits_both(tmp_path: Path) -> None:
+    assert parsed(tmp_path, rule_text(GOOD))[1] == []
+    assert errors("rules:\n" + rule_text(GOOD)) == []
+
+
+@pytest.mark.parametrize("name", sorted(set(BROKEN) - BEYOND_SCHEMA))
+def test_the_schema_refuses_what_the_loader_refuses(name: str) -> None:
+    assert errors("rules:\n" + rule_text(BROKEN[name][0]))
+
+
+def test_both_know_the_same_keys_and_words() -> None:
+    defs = SCHEMA["$defs"]
+    rule = defs["rule"]["properties"]
+    assert set(rule) == set(parse.RULE_KEYS)
+    assert set(defs["rule"]["required"]) == set(parse.REQUIRED)
+    assert rule["root"]["enum"] == list(parse.ROOTS)
+    assert rule["severity"]["enum"] == list(parse.SEVERITIES)
+    assert rule["evidence"]["enum"] == list(parse.CONFIDENCE)
+    assert set(defs["pattern"]["oneOf"][1]["properties"]) == set(parse.PATTERN_KEYS)
+    generated, written = defs["remedy"]["oneOf"]
+    assert generated["properties"]["generate"]["enum"] == list(parse.GENERATORS)
+    assert set(written["properties"]) | {"generate"} == set(parse.REMEDY_KEYS)
+    examples = defs["examples"]["properties"]
+    for kind, keys in (("bad", parse.BAD_KEYS), ("ok", parse.OK_KEYS), ("command", parse.COMMAND_KEYS)):
+        assert set(examples[kind]["items"]["properties"]) == set(keys)
+    names = jsonschema.Draft202012Validator(defs["condition"]["propertyNames"])
+    assert all(names.is_valid(name) for name in fact_names.CLOSED | {"flag.tp_size", "env.A_B", "all", "not"})
