@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TextIO
@@ -48,7 +47,7 @@ def terminal(stream: TextIO, env: Mapping[str, str] | None = None) -> tuple[int,
         tty = stream.isatty()
     except ValueError:  # closed
         tty = False
-    return _columns(env, tty), _color(env, tty)
+    return _columns(stream, env, tty), _color(env, tty)
 
 
 def _color(env: Mapping[str, str], tty: bool) -> bool:
@@ -59,10 +58,17 @@ def _color(env: Mapping[str, str], tty: bool) -> bool:
     return tty and env.get("TERM") != "dumb"
 
 
-def _columns(env: Mapping[str, str], tty: bool) -> int:
+def _columns(stream: TextIO, env: Mapping[str, str], tty: bool) -> int:
     given = env.get("COLUMNS", "")
     if given.isascii() and given.isdigit() and int(given):
         columns = int(given)
     else:
-        columns = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if tty else DEFAULT_WIDTH
+        columns = _terminal_columns(stream) if tty else DEFAULT_WIDTH
     return max(MIN_WIDTH, min(columns, MAX_WIDTH))
+
+
+def _terminal_columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH
+    except (OSError, ValueError):  # no file descriptor, or one that is no terminal after all
+        return DEFAULT_WIDTH
