@@ -178,3 +178,23 @@ def _joined(spans: list[Any]) -> tuple[tuple[str, str | None], ...]:
 def known_flag(name: str) -> bool:
     """Whether any known release accepts this exact spelling."""
     return name.partition("=")[0] in _union(releases_folder())
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A flag's spelling in another release: ``name`` None when there is none; ``reason`` says why it is
+    what it is ("" when nothing changed)."""
+
+    name: str | None
+    reason: str = ""
+
+
+def translate(name: str, release: Release | None) -> Translation:
+    """The spelling of ``name`` that is right in ``release`` (None: not known, the name is kept).
+
+    Follows renames both ways. A flag that still parses but is deprecated there becomes its successor
+    of the same shape.
+    """
+    from mtpdoctor.sglang.options import translate_name
+
+    return translate_name(name, release)

@@ -19,6 +19,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from mtpdoctor.errors import UserError
 from mtpdoctor.sglang.learn_env import LearnedEnv, learn_env, rewrites_sgl_prefix
 from mtpdoctor.sglang.learn_flags import LearnedFlag, learn_flags
+from mtpdoctor.sglang.learn_options import write_options
 from mtpdoctor.sglang.source import SourceTree, installed_source, open_source, source_release
 from mtpdoctor.sglang.store import FORMAT, pack, read_table, sort_releases, unpack, write_table
 
@@ -184,6 +185,9 @@ def save_releases(folder: Path, learned: Mapping[str, LearnedRelease]) -> None:
     )
     write_table(
         folder / "env.json", {**head, "sgl_prefix": prefix.get("p", [])}, {"env": pack(env, releases)}
+    )
+    write_options(
+        folder, {r: learned[r].flags for r in releases}, {r: list(learned[r].fields) for r in releases}
     )
     write_table(folder / "pins.json", head, {"pins": pack({r: learned[r].pins for r in releases}, releases)})
 

@@ -108,7 +108,7 @@ def _deprecation(call: ast.Call, module: Module, out: dict[str, LearnedEnv]) -> 
 
 
 def _registry(node: ast.AST | tuple[str, str] | None, out: dict[str, LearnedEnv]) -> None:
-    """``_DEPRECATED_ENVS = {"OLD": _DeprecatedEnv(replacement="NEW", note="... --flag ...")}`` (0.5.14 on)."""
+    """``_DEPRECATED_ENVS = {"OLD": _DeprecatedEnv(replacement="NEW", note="--flag")}`` (0.5.14 on)."""
     if not isinstance(node, ast.Dict):
         return
     for key, item in zip(node.keys, node.values, strict=True):
@@ -147,7 +147,8 @@ def _scan_reads(text: str, path: str, evaluator: Evaluator, out: dict[str, Learn
             if isinstance(node.ctx, ast.Load) and (found := _named(node.slice)):
                 out.setdefault(found, LearnedEnv(found))
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
-            if "environ" in ast.unparse(node.comparators[0]) and (found := _named(node.left)):
+            found = _named(node.left)
+            if found and "environ" in ast.unparse(node.comparators[0]):
                 out.setdefault(found, LearnedEnv(found))
 
 

@@ -17,13 +17,16 @@ from mtpdoctor.errors import UserError
 from mtpdoctor.sglang.evaluate import ClassRef, Evaluator, FunctionRef, Module, Unresolved, plain
 from mtpdoctor.sglang.source import SourceTree
 
+# "Use '--x' instead", "Please set `--x` to 'y'", "Alias for --x y."; a value is taken only where it is
+# quoted with the flag, joined by "=", or named by "to".
 _REPLACEMENT = re.compile(
-    r"(?:\buse|replaced by|alias (?:for|of)|renamed to|prefer|in favou?r of)\s+`?'?\"?(--[\w-]+(?:=[\w-]+)?)",
+    r"(?:\b(?:use|set|prefer)|replaced by|alias (?:for|of)|renamed to|in favou?r of)\s+[`'\"]?(--[a-z][\w-]*)"
+    r"(?:=(\w+)|(?:[`'\"] to ['\"]| )(?!instead)(\w+)(?=[`'\".]))?",
     re.I,
 )
 _DEPRECATED = re.compile(
-    r"^\W*(?:note:?\s+\S+\s+is\s+deprecated|deprecat)|^\W*this (?:flag|argument|option) (?:is|has been) deprecat"
-    r"|\b(?:flag|option|argument|alias)\b[^.]{0,40}\bdeprecated|\bis deprecated\b|\(deprecated",
+    r"^\W*(?:note:?\s+)?(?:--\S+\s+(?:is\s+)?)?(?:deprecat|removed)"
+    r"|^\W*this (?:flag|argument|option) (?:is|has been) deprecat|\(deprecated",
     re.I,
 )
 
@@ -119,9 +122,10 @@ class _Reader:
         method = cls.method("from_cli_args")
         renamed: dict[str, str] = {}
         for stmt in ast.walk(method) if method else ():
-            if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Attribute):
-                if isinstance(stmt.value, ast.Attribute) and ast.unparse(stmt.value.value) == "args":
-                    renamed[stmt.value.attr] = stmt.targets[0].attr
+            if not isinstance(stmt, ast.Assign) or not isinstance(stmt.value, ast.Attribute):
+                continue
+            if isinstance(stmt.targets[0], ast.Attribute) and ast.unparse(stmt.value.value) == "args":
+                renamed[stmt.value.attr] = stmt.targets[0].attr
         for flag in self.flags.values():
             if flag.dest in renamed:
                 flag.parser_dest, flag.dest = flag.dest, renamed[flag.dest]
@@ -163,10 +167,12 @@ class _Reader:
         self._body(taken, module, parser, scope)
 
     def _assign(self, name: str, value: ast.expr, module: Module, parser: str, scope: dict[str, Any]) -> None:
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-            if value.func.attr in ("add_argument_group", "add_mutually_exclusive_group"):
-                scope.setdefault("<groups>", set()).add(name)
-                return
+        made = (
+            value.func.attr if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) else ""
+        )
+        if made in ("add_argument_group", "add_mutually_exclusive_group"):
+            scope.setdefault("<groups>", set()).add(name)
+            return
         try:
             scope[name] = self.eval.value(value, module, scope)
         except Unresolved:
@@ -357,7 +363,11 @@ class _Reader:
         if flag.deprecated:
             new = self._try(keywords["new_flag"], module, scope) if "new_flag" in keywords else None
             found = _REPLACEMENT.search(f"{flag.refused or ''} {flag.help}")
-            flag.replacement = new if isinstance(new, str) else found[1] if found else None
+            if isinstance(new, str):
+                flag.replacement = new
+            elif found:
+                value = found[2] or found[3]
+                flag.replacement = f"{found[1]}={value}" if value else found[1]
 
     def _action_nargs(self, node: ast.expr, module: Module, scope: Mapping[str, Any]) -> Any:
         """``nargs`` that a custom action class sets by default; ``...`` when it sets none."""
@@ -404,9 +414,11 @@ def _is_derived(annotation: ast.expr) -> bool:
 
 
 def _annotated(annotation: ast.expr) -> tuple[ast.expr, list[ast.expr]] | None:
-    if isinstance(annotation, ast.Subscript) and _tail(annotation.value) in ("A", "Annotated"):
-        if isinstance(annotation.slice, ast.Tuple) and len(annotation.slice.elts) > 1:
-            return annotation.slice.elts[0], annotation.slice.elts[1:]
+    if not isinstance(annotation, ast.Subscript) or _tail(annotation.value) not in ("A", "Annotated"):
+        return None
+    inside = annotation.slice
+    if isinstance(inside, ast.Tuple) and len(inside.elts) > 1:
+        return inside.elts[0], inside.elts[1:]
     return None
 
 

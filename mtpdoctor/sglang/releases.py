@@ -122,7 +122,7 @@ def release_facts(release: Release | None) -> ReleaseFacts:
         learned = _learned_folder(release)
         if learned is not None:
             folder, known = learned, release
-            note = f"SGLang {release} is not among the known releases; its facts were learned from the installation"
+            note = f"SGLang {release} is not among the known releases; learned from the installation"
     fields, env, pins, prefix = _facts(folder, known)
     return ReleaseFacts(release, known, release == known, note, fields, env, pins, prefix)
 

@@ -144,7 +144,7 @@ def _metadata_file(dist: object) -> Path | None:
 
 
 def source_release(source: SourceTree) -> str | None:
-    """The release a tree says it is (METADATA, else ``_version.py``/``version.py``); None when it does not."""
+    """The release a tree says it is (METADATA, else ``version.py``); None when it does not say."""
     texts = [_VERSION_LINE.search(source.metadata())]
     for path in ("sglang/_version.py", "sglang/version.py"):
         text = source.read(path)
