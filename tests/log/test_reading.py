@@ -23,7 +23,7 @@ def label(name: str) -> dict:
 
 
 def log(name: str) -> str:
-    return (LOGS / f"{name}.log").read_text()
+    return (LOGS / f"{name}.log").read_bytes().decode()
 
 
 def exception_lines(reading: LogReading) -> set[int]:

@@ -1,0 +1,77 @@
+"""However a log is carried, the same events are found at the same lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mtpdoctor.log.reading import outcome, read_logs
+from mtpdoctor.log.types import LogReading
+from tests.log.wrap import TRANSPORTS, wrap
+
+LOGS = Path(__file__).parents[1] / "data" / "real_logs"
+NAMES = sorted(p.stem for p in LOGS.glob("*.log"))
+
+
+def seen(reading: LogReading) -> dict[str, object]:
+    attempt = reading.attempt
+    assert attempt is not None
+    events = []
+    for e in attempt.events:
+        chain = []
+        node = e.traceback
+        while node is not None:
+            exception = node.exception.number if node.exception else None
+            frames = [(f.path, f.lineno, f.function, f.code) for f in node.frames]
+            chain.append((node.type, node.message, exception, node.cut, frames))
+            node = node.inner
+        events.append((e.kind, e.line.number, e.line.text, e.stage, e.fatal, e.summary, chain))
+    return {
+        "outcome": outcome(reading),
+        "attempts": len(reading.attempts),
+        "sglang": reading.is_sglang,
+        "events": events,
+        "marks": [(m.stage, m.line.number) for m in attempt.marks],
+        "stage": attempt.stage,
+        "ready": attempt.ready.number if attempt.ready else None,
+        "shutdown": attempt.shutdown.number if attempt.shutdown else None,
+        "command": attempt.command_text,
+        "values": [(o.name, o.value, o.line.number) for o in attempt.observations],
+    }
+
+
+@pytest.fixture(scope="module")
+def plain() -> dict[str, dict[str, object]]:
+    return {name: seen(read_logs([str(LOGS / f"{name}.log")])) for name in NAMES}
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_every_transport_reads_the_same(
+    transport: str, plain: dict[str, dict[str, object]], tmp_path: Path
+) -> None:
+    # a third of the logs per transport: every log is met with every kind of wrapping
+    for name in NAMES[TRANSPORTS.index(transport) % 3 :: 3]:
+        path = tmp_path / f"{name}.log"
+        path.write_bytes(wrap((LOGS / f"{name}.log").read_bytes().decode().split("\n")[:-1], transport))
+        found = seen(read_logs([str(path)]))
+        for key, value in plain[name].items():
+            assert found[key] == value, (name, key)
+
+
+def test_ranks_as_streams_of_one_file(tmp_path: Path) -> None:
+    """Two Slurm tasks, line by line: each keeps its own traceback."""
+    first = (LOGS / "no_weight_files.log").read_bytes().decode().split("\n")[:-1]
+    second = (LOGS / "lora_path_missing.log").read_bytes().decode().split("\n")[:-1]
+    lines = []
+    for i in range(max(len(first), len(second))):
+        lines += [f"0: {first[i]}"] if i < len(first) else []
+        lines += [f"1: {second[i]}"] if i < len(second) else []
+    path = tmp_path / "slurm.out"
+    path.write_text("\n".join(lines) + "\n")
+    reading = read_logs([str(path)])
+    assert reading.attempt is not None
+    found = {e.traceback.message.split(" with")[0][:40] for e in reading.attempt.events if e.traceback is not None}
+    assert any(m.startswith("Cannot find any model weights") for m in found)
+    assert any(m.startswith("Failed to load LoRA adapter a") for m in found)
+    assert all(not e.traceback.cut for e in reading.attempt.events if e.traceback is not None)
