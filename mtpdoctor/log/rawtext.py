@@ -1,26 +1,37 @@
 """Raw bytes in the form in which literals are looked for, and literals in that form.
 
-Plain logs: escape sequences and NUL bytes off. JSON records keep their escaping: what is looked for
-there is the longest run of a literal's characters that no JSON writer escapes; the decoded line
-decides afterwards.
+Plain logs: escape sequences and NUL bytes off. JSON records keep their escaping, so literals are
+looked for in the ways JSON writers escape them; the decoded line decides afterwards.
 """
 
 from __future__ import annotations
 
 import re
 
-# Go's encoder (docker) escapes < > & too, some escape / and everything that is not ASCII
-_SAFE_RUN = re.compile(r"[ !#-%'-.0-;=?-\[\]-~]+")
+_SAFE_RUN = re.compile(r"[ !#-%'-.0-;=?-\[\]-~]+")  # no JSON writer escapes these
 _JSON_ESCAPES = re.compile(
     rb"\\u001[bB](?:\[[0-?]*[ -/]*[@-~]?|\][^\"\\]{0,4096}(?:\\u0007|\\u001[bB]\\\\)|[ -/]*[0-Z^-~]?)"
 )
 _BYTE_LIST = re.compile(rb'"MESSAGE"\s*:\s*\[([\d,\s]{1,2000000})\]')
 
 
-def search_key(literal: str) -> bytes:
-    """The longest part of ``literal`` that stands unescaped in JSON; empty when there is none."""
-    runs = _SAFE_RUN.findall(literal)
-    return max(runs, key=len).encode() if runs else b""
+def search_keys(literal: str, json_levels: int) -> tuple[bytes, ...]:
+    """What to look for in the raw bytes where ``literal`` is wanted in the text; none when that can
+    not be said. ``json_levels``: how many times the text was written as JSON."""
+    if not json_levels:
+        return (literal.encode("utf-8", "replace"),)
+    if json_levels > 1:
+        runs = _SAFE_RUN.findall(literal)
+        return (max(runs, key=len).encode(),) if runs else ()
+    import json
+
+    plain = json.dumps(literal, ensure_ascii=False)[1:-1]
+    forms = {plain, json.dumps(literal)[1:-1]}
+    if any(c in literal for c in "<>&"):  # Go, so docker: \u003c
+        forms |= {re.sub("[<>&]", lambda m: f"\\u{ord(m[0]):04x}", form) for form in forms}
+    if "/" in literal:
+        forms |= {form.replace("/", "\\/") for form in forms}
+    return tuple(sorted(form.encode("utf-8", "replace") for form in forms))
 
 
 def searchable(data: bytes, json: bool) -> bytes:
@@ -49,4 +60,5 @@ def _spelled(m: re.Match[bytes]) -> bytes:
         text = strip_bytes(bytes(int(n) for n in m[1].split(b",")))
     except ValueError:
         return m[0]
-    return b'"MESSAGE":"' + text.replace(b"\n", b"\\n") + b'"'
+    text = text.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"MESSAGE":"' + text + b'"'

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mtpdoctor.log.engines import Search, make_engine
 from mtpdoctor.log.index import FileIndex
 from mtpdoctor.log.lines import TEXT_CAP
-from mtpdoctor.log.rawtext import search_key, searchable
+from mtpdoctor.log.rawtext import search_keys, searchable
 from mtpdoctor.log.reader import LineReader
 from mtpdoctor.log.source import LogSource
 from mtpdoctor.log.transport import Transports, learn
@@ -26,6 +26,7 @@ KEPT = 2000  # lines kept from the front and from the back, per literal and file
 _HOT_TOTAL = 3 * KEPT
 _HOT_BYTES = 2048
 _SAMPLE = 96 << 10
+_REMEMBERED = 40_000  # lines kept after they were checked once; more are made again when asked for
 
 
 class _Found:
@@ -67,14 +68,16 @@ class _FileScan:
     def __init__(self, source: LogSource, file: int) -> None:
         self.source = source
         self.transports = learn_from(source)
-        self.json = self.transports.has_json
+        self.json = self.transports.json_levels
         self.index = FileIndex(source)
         self.reader = LineReader(self.index, file, self.transports)
+        self.keys: dict[str, tuple[bytes, ...]] = {}
         self.found: dict[bytes, _Found] = {}
 
-    def run(self, keys: Sequence[bytes], prefer: str | None, size: int) -> str:
+    def run(self, literals: Iterable[str], prefer: str | None, size: int) -> str:
         """The pass. Returns the name of the engine that served; ``size``: bytes to read in all."""
-        keys = list(keys)
+        self.keys = {literal: search_keys(literal, self.json) for literal in literals}
+        keys = sorted({key for some in self.keys.values() for key in some})
         hot: list[bytes] = []
         engine = make_engine(keys, prefer, size=size)
         with Search(ahead=engine.name == "hyperscan" and self.source.size > 4 * CHUNK) as search:
@@ -104,12 +107,12 @@ class _FileScan:
             if inside or offset + len(data) >= source.size:
                 end = len(data)
             newlines = self.index.add(data, end, offset, number)
-            text = searchable(data, self.json)
+            text = searchable(data, self.json > 0)
             if text is data:
                 yield _Chunk(data, end, skip, number)
             else:
-                text = searchable(data[:end], self.json) if end < len(data) else text
-                before = len(searchable(data[:skip], self.json)) if skip else 0
+                text = searchable(data[:end], self.json > 0) if end < len(data) else text
+                before = len(searchable(data[:skip], self.json > 0)) if skip else 0
                 yield _Chunk(text, len(text), before, number)
             number += newlines
             # room for the longest literal with some escape sequences inside
@@ -151,22 +154,31 @@ class _FileScan:
             if n > most and (entry := found.get(keys[i])) is not None and entry.count > _HOT_TOTAL
         ]
 
-    def numbers(self, key: bytes) -> tuple[list[int], bool]:
-        """Numbers of the lines that hold ``key``, ascending, and whether that is all of them (else
-        the first and the last KEPT)."""
-        found = self.found.get(key)
-        if found is None:
-            return [], True
-        if found.hot:
-            found.last = deque(self._from_the_end(key, found.first[-1]))
-            found.hot = False
-        return [*found.first, *found.last], len(found.last) < KEPT
+    def numbers(self, literal: str) -> tuple[list[int], bool]:
+        """Numbers of the lines that may hold ``literal``, ascending, and whether that is all of them
+        (else the first and the last KEPT)."""
+        out: list[int] = []
+        whole = True
+        for key in self.keys[literal]:
+            found = self.found.get(key)
+            if found is None:
+                continue
+            if found.hot:
+                found.last = deque(self._from_the_end(key, found.first[-1]))
+                found.hot = False
+            out = [*found.first, *found.last] if not out else sorted({*out, *found.first, *found.last})
+            whole = whole and len(found.last) < KEPT
+        return out, whole
+
+    def count(self, literal: str) -> int:
+        """Occurrences in the raw bytes."""
+        return sum(self.found[key].count for key in self.keys[literal] if key in self.found)
 
     def _from_the_end(self, key: bytes, above: int) -> list[int]:
         """Numbers of the last KEPT lines that hold ``key``, of those after line ``above``."""
         out: list[int] = []
         for start, number, size in self.index.blocks_from_end():
-            text = searchable(self.source.read_at(start, size), self.json)
+            text = searchable(self.source.read_at(start, size), self.json > 0)
             here: list[int] = []
             at, hit = 0, text.find(key)
             while hit >= 0:
@@ -200,14 +212,14 @@ class ScannedLog:
     ``engine`` names the engine that served; ``files`` is what ``LogReading.files`` wants.
     """
 
-    def __init__(self, scans: Sequence[_FileScan], keys: dict[str, tuple[bytes, bytes]], engine: str) -> None:
+    def __init__(self, scans: Sequence[_FileScan], engine: str) -> None:
         self._scans = tuple(scans)
-        self._keys = keys
         self.engine = engine
         self.files = tuple(
             FileInfo(s.source.name, s.source.size, s.index.line_count, s.source.truncated) for s in scans
         )
         self._verified: dict[str, tuple[list[Line], bool]] = {}
+        self._spare = _REMEMBERED
 
     @property
     def transports(self) -> tuple[tuple[str, ...], ...]:
@@ -237,10 +249,7 @@ class ScannedLog:
         lines, all_of_them = self._verify(literal)
         if all_of_them:
             return sum(line.text.count(literal) for line in lines)
-        return sum(s.found[key].count for s in self._scans if (key := self._key(s, literal)) in s.found)
-
-    def _key(self, s: _FileScan, literal: str) -> bytes:
-        return self._keys[literal][s.json]
+        return sum(s.count(literal) for s in self._scans)
 
     def _verify(self, literal: str) -> tuple[list[Line], bool]:
         known = self._verified.get(literal)
@@ -249,14 +258,15 @@ class ScannedLog:
         unique: dict[tuple[int, int, int], Line] = {}
         whole = True
         for s in self._scans:
-            numbers, all_of_them = s.numbers(self._key(s, literal))
+            numbers, all_of_them = s.numbers(literal)
             whole = whole and all_of_them
             for number in numbers:
                 for line in s.reader.holding(number, literal):
                     unique[line.key] = line
         result = (list(unique.values()), whole)
-        if len(result[0]) <= 64 or len(self._verified) < 64:  # memory stays flat
+        if len(unique) <= self._spare:
             self._verified[literal] = result
+            self._spare -= len(unique)
         return result
 
     def line(self, file: int, number: int) -> tuple[Line, ...]:
@@ -279,16 +289,14 @@ def scan(sources: Sequence[LogSource], literals: Iterable[str], *, engine: str |
     ``engine`` forces one of ``engines.ENGINES``. Raises ValueError for an empty literal, UserError
     when reading fails.
     """
-    keys: dict[str, tuple[bytes, bytes]] = {}
-    for literal in literals:
-        if not literal:
-            raise ValueError("an empty literal occurs everywhere")
-        keys[literal] = (literal.encode("utf-8", "replace"), search_key(literal))
+    wanted = list(dict.fromkeys(literals))
+    if "" in wanted:
+        raise ValueError("an empty literal occurs everywhere")
     total = sum(s.size for s in sources)
     scans: list[_FileScan] = []
     name = engine or ""
     for file, source in enumerate(sources):
         s = _FileScan(source, file)
-        name = s.run(sorted({pair[s.json] for pair in keys.values()} - {b""}), engine, total)
+        name = s.run(wanted, engine, total)
         scans.append(s)
-    return ScannedLog(scans, keys, name)
+    return ScannedLog(scans, name)

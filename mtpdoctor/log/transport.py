@@ -32,8 +32,9 @@ class Transports:
         return (*self.strong, *(kind.name for level in self.levels for kind in level))
 
     @property
-    def has_json(self) -> bool:
-        return not JSON_KINDS.isdisjoint(self.names)
+    def json_levels(self) -> int:
+        """How many times over the text was written as JSON."""
+        return sum(any(kind.name in JSON_KINDS for kind in level) for level in self.levels)
 
     @property
     def may_split(self) -> bool:

@@ -120,6 +120,23 @@ def test_literals_with_characters_that_json_escapes(literal: str, transport: str
     assert [(x.number, x.text) for x in log.lines(literal)] == [(2, f"it is {literal} here")]
 
 
+def test_json_within_json() -> None:
+    import json
+
+    inner = [json.dumps({"message": f'line {i} of "a\\b" <x>'}) for i in range(9)]
+    log = scanned(wrap(inner, "docker_json"), '"a\\b" <x>', "line 4 of")
+    assert log.transports == (("docker_json", "json"),)
+    assert [x.text for x in log.lines("line 4 of")] == ['line 4 of "a\\b" <x>']
+    assert len(log.lines('"a\\b" <x>')) == 9
+
+
+def test_a_rare_literal_in_json_is_found_among_thousands_of_alikes() -> None:
+    rows = [f'"POST /generate HTTP/1.1" {503 if i == 6000 else 200} <ok>' for i in range(12_000)]
+    for transport in ("docker_json", "json_logger"):
+        log = scanned(wrap(rows, transport), '/generate HTTP/1.1" 503 <ok>')
+        assert [x.number for x in log.lines('/generate HTTP/1.1" 503 <ok>')] == [6001]
+
+
 def test_a_stranger_and_an_empty_literal_are_refused() -> None:
     log = scanned(b"abc\n", "abc")
     with pytest.raises(KeyError):

@@ -138,7 +138,7 @@ def test_ray_prefixes_only_some_lines() -> None:
 def test_one_json_record_may_hold_a_whole_traceback() -> None:
     import json
 
-    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nKeyError: "\x1b[31mx\x1b[0m"'  # noqa: E501
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nKeyError: "\x1b[31mx\x1b[0m"'
     data = "".join(
         json.dumps({"levelname": "ERROR", "message": f"{i} failed", "exc_info": trace}) + "\n"
         for i in range(5)
