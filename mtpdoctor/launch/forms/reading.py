@@ -12,7 +12,7 @@ _SYSTEMD = re.compile(r"^[ \t]*\[(?:Unit|Service|Install)\][ \t]*\r?$", re.M)
 _EXEC_START = re.compile(r"^[ \t]*ExecStart[ \t]*=", re.M)
 _KIND = re.compile(r"""^[ \t{,]*["']?kind["']?[ \t]*:""", re.M)
 _API = re.compile(r"""^[ \t{,]*["']?apiVersion["']?[ \t]*:""", re.M)
-_SERVICES = re.compile(r"""^["']?services["']?[ \t]*:""", re.M)
+_SERVICES = re.compile(r"""^\{?[ \t]*["']?services["']?[ \t]*:""", re.M)
 _KEY = re.compile(r"""(?:-[ \t]+)?(?:[\w./-]+|"[^"\n]+"|'[^'\n]+')[ \t]*:(?:[ \t]|\r?$)""", re.M)
 
 

@@ -155,7 +155,7 @@ class Scope:
             value = (old.value or "") + value
             known = known and old.value is not None
         shown = Binding(name, value, binding.replace, binding.remove)
-        source = (host.layer, lexeme.start + skip, lexeme.end)
+        source = (host.layer, lexeme.start + skip, lexeme.end) if op == "=" else None
         self.variables[name] = Variable(value if known else None, words, False, exported, shown, source)
 
     def _split(self, lexeme: Lexeme, skip: int, host: ShellHost) -> tuple[Word, ...]:

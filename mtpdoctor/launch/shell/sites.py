@@ -180,6 +180,9 @@ class ShellReader:
         for lexeme in command.words[1:]:
             name = self.layer.text[lexeme.start : lexeme.end].strip("\"'${}")
             var = self.scope.variables.get(name)
+            if var and var.source is None and var.words:
+                self._launch(command, list(var.words))
+                continue
             if var and var.source:
                 inner = inner_layer(*var.source)
             else:

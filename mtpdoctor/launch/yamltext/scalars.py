@@ -153,13 +153,16 @@ def _block(text: str, lines: list[tuple[int, int, int]], indent: int, folded: bo
         flush = line[indent : indent + 1] not in (" ", "\t")
         body = start + indent
         if pending is not None:
+            # Each character's source reaches up to the next one's, indentation included.
+            breaks = [pending, *blanks]
             if folded and was_flush and flush:
-                if not blanks:
-                    out.put(" ", pending[0], body)
-            else:
-                out.put("\n", pending[0], blanks[0][0] if blanks else body)
-        for a, b in blanks:
-            out.put("\n", a, b)
+                breaks = [(pending[0], blanks[0][1]), *blanks[1:]] if blanks else breaks
+            for k, (a, _) in enumerate(breaks):
+                stop = breaks[k + 1][0] if k + 1 < len(breaks) else body
+                out.put(" " if folded and was_flush and flush and not blanks else "\n", a, stop)
+        else:
+            for a, b in blanks:
+                out.put("\n", a, b)
         blanks = []
         out.put(text[body:end], body, end)
         pending, was_flush = (end, after), flush
