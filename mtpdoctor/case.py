@@ -19,7 +19,8 @@ from mtpdoctor.log.types import Attempt, LogReading
 from mtpdoctor.model.facts import model_facts
 from mtpdoctor.model.types import ModelFacts
 from mtpdoctor.release import Release, release_or_none
-from mtpdoctor.sglang.arguments import default_arguments, same_option
+from mtpdoctor.sglang.arguments import default_arguments
+from mtpdoctor.sglang.options import same_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,18 @@ class Case:
     document: LaunchDocument | None = None
     command_where: str | None = None
     reconstructed: bool = False
+    release_is_certain: bool = True
 
     @property
     def release(self) -> Release | None:
         value = self.facts.look("release")
         return release_or_none(value) if isinstance(value, str) else None
+
+    def with_release(self, release: Release, reason: str, *, certain: bool) -> Case:
+        """The case with a release that was worked out; not ``certain``: the newest of several."""
+        named = make_facts({"release": str(release)}, Source.DERIVED, reason)
+        facts = self.facts.merged(named, release_defaults(str(release)))
+        return replace(self, facts=facts.without_contradictions_on("arg."), release_is_certain=certain)
 
     def with_document(self, document: LaunchDocument) -> Case:
         """The same launch under another command, as if it had been typed so. What the log says was
@@ -45,7 +53,8 @@ class Case:
         kept = {
             name: fact
             for name in self.facts
-            if (fact := self.facts.fact(name)) and not name.startswith(("flag.", "arg.", "container."))
+            if (fact := self.facts.fact(name))
+            and not name.startswith(("flag.", "arg.", "container."))
             and not (name.startswith("env.") and fact.source is Source.COMMAND)
         }
         where = "fixed command"

@@ -59,7 +59,9 @@ def test_imports_point_down(path: Path) -> None:
     assert not wrong, f"{path.relative_to(PACKAGE)} imports {sorted(wrong)}"
 
 
-@pytest.mark.parametrize("command", [["diagnose", "sample_logs/spec_no_buffer_with_radix.log"], ["kb", "list"], ["--version"]])
+@pytest.mark.parametrize(
+    "command", [["diagnose", "sample_logs/spec_no_buffer_with_radix.log"], ["kb", "list"], ["--version"]]
+)
 def test_a_command_line_run_stays_light(command: list[str]) -> None:
     code = (
         "import sys; from mtpdoctor.cli.main import main; main(sys.argv[1:]);"

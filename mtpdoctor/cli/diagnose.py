@@ -7,7 +7,13 @@ import sys
 
 from mtpdoctor.cli.given import add_given_arguments, given_from
 from mtpdoctor.diagnose.types import Report
-from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, EXIT_FAILURE_UNKNOWN, EXIT_OK, EXIT_USAGE
+from mtpdoctor.errors import (
+    EXIT_FAILURE_DIAGNOSED,
+    EXIT_FAILURE_UNKNOWN,
+    EXIT_OK,
+    EXIT_USAGE,
+    UserError,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +38,11 @@ def run(args: argparse.Namespace) -> int:
     knowledge = load_knowledge()
     reading = read_logs(args.logs, knowledge.literals, stdin=sys.stdin.buffer)
     report = diagnose(reading, knowledge, given)
+    foreign = not reading.is_sglang and report.outcome == "unfinished"
+    if report.outcome == "empty" and not args.json:
+        raise UserError(f"{', '.join(args.logs)}: nothing in it", hint="was the log written elsewhere?")
+    if foreign and not args.json:
+        raise UserError(f"{', '.join(args.logs)}: no sign of SGLang in it", hint="give the server's own log")
     if args.json:
         import json
 
@@ -43,8 +54,10 @@ def run(args: argparse.Namespace) -> int:
         from mtpdoctor.report.text import render
 
         width, color = terminal(sys.stdout)
+        if hasattr(sys.stdout, "reconfigure"):  # a log may hold what the terminal's encoding does not
+            sys.stdout.reconfigure(errors="replace")
         print(render(report, width=width, color=color, verbose=args.verbose), end="")
-    return exit_code(report)
+    return EXIT_USAGE if foreign else exit_code(report)
 
 
 def exit_code(report: Report) -> int:

@@ -53,7 +53,9 @@ def find_causes(attempt: Attempt, matches: Sequence[Match]) -> Causality:
         if failure is root or failure is first or not failure.specific or not failure.fatal:
             continue
         cause = _cause(failure, open_failures)
-        if all(c.match is None or cause.match is None or c.match.rule.id != cause.match.rule.id for c in causes):
+        if all(
+            c.match is None or cause.match is None or c.match.rule.id != cause.match.rule.id for c in causes
+        ):
             causes.append(cause)
     consequences = _consequences(attempt, matches, failures, causes[0].root, tuple(c.root for c in causes))
     return Causality(tuple(causes), consequences)
@@ -66,7 +68,9 @@ def _first(failures: Sequence[Failure], attempt: Attempt) -> Failure | None:
     if fatal:
         known_before = [f for f in fatal if f.specific or f.event is None]
         # An ERROR line that no rule knows yields to the traceback or report that comes with it.
-        strong = [f for f in fatal if f.matches or (f.event is not None and f.event.kind is not EventKind.ERROR)]
+        strong = [
+            f for f in fatal if f.matches or (f.event is not None and f.event.kind is not EventKind.ERROR)
+        ]
         return (strong or known_before or fatal)[0]
     after_ready = attempt.ready.key if attempt.ready else None
     if after_ready is not None and attempt.shutdown is not None:
@@ -152,8 +156,8 @@ def _consequences(
         if event.kind in (EventKind.SIGNAL, EventKind.EXIT):
             lines[event.line.key] = event.line
     for failure in failures:
-        if failure.is_consequence and failure.event is not None:
-            lines[failure.event.line.key] = failure.event.line
-        elif root is not None and failure.event is not None and failure.fatal and failure.start.key > root.key:
+        if (failure.is_consequence and failure.event is not None) or (
+            root is not None and failure.event is not None and failure.fatal and failure.start.key > root.key
+        ):
             lines[failure.event.line.key] = failure.event.line
     return tuple(line for key, line in sorted(lines.items()) if key not in taken)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
 from mtpdoctor.diagnose.contradictions import contradictions_of
+from mtpdoctor.diagnose.dating import date_log
 from mtpdoctor.diagnose.reconstruct import reconstructed_command
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
@@ -23,8 +24,6 @@ from mtpdoctor.log.reading import outcome as outcome_of
 from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
 from mtpdoctor.model.types import ModelFacts
 
-UNCERTAIN = 0.75  # factor when a condition of the rule is not known
-OTHER_RELEASE = 0.6  # factor when the log's release lies outside the range of the rule
 UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
 
 
@@ -40,6 +39,7 @@ class Given:
 
 
 NOTHING = Given()
+NOT_SGLANG = "nothing in it looks like SGLang"
 
 
 def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) -> Report:
@@ -62,14 +62,14 @@ def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) 
     return Report(
         outcome=outcome,
         stage=_stage(causality, attempt).value,
-        sglang_version=str(case.release) if case.release else None,
+        sglang_version=str(case.release) if case.release and case.release_is_certain else None,
         version_source=_where(case, "release"),
         command=case.document.text.strip() if case.document and not case.reconstructed else None,
         diagnoses=diagnoses,
         findings=_findings(matches, case, knowledge),
         attempts=len(reading.attempts),
         files=files,
-        notes=(*reading.notes, *notes),
+        notes=(*reading.notes, *notes, *(() if reading.is_sglang else (NOT_SGLANG,))),
         facts={name: case.facts[name] for name in case.facts},
     )
 
@@ -101,6 +101,9 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
         model=given.model,
         release=given.release,
     )
+    if case.release is None and (dating := date_log(reading, attempt)) is not None:
+        case = case.with_release(dating.releases[-1], dating.reason, certain=dating.certain)
+        notes.append(dating.in_words())
     if not rebuilt:
         notes.extend(contradictions_of(case))
     return case, tuple(notes)
@@ -128,7 +131,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
     return Diagnosis(
         rule=rule.id,
         title=fill(rule.title, case.facts, match.captures),
-        confidence=_confidence(match, case),
+        confidence=round(match.confidence, 2),
         cause=fill(rule.cause, case.facts, match.captures),
         misleading=fill(rule.misleading, case.facts, match.captures) if rule.misleading else None,
         root=cause.root,
@@ -140,15 +143,6 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         chain=cause.chain,
         marks=_marks(match),
     )
-
-
-def _confidence(match: Match, case: Case) -> float:
-    value = match.rule.confidence
-    if not match.certain:
-        value *= UNCERTAIN
-    if match.rule.releases.holds(case.release) is False:
-        value *= OTHER_RELEASE
-    return round(value, 2)
 
 
 def _marks(match: Match) -> tuple[str, ...]:
@@ -170,6 +164,7 @@ def _findings(matches: list[Match], case: Case, knowledge: Knowledge) -> tuple[F
                 line=match.line,
                 cause=fill(match.rule.cause, case.facts, match.captures),
                 fixes=fixes_of(match, case, knowledge),
+                marks=_marks(match),
             )
     return tuple(sorted(out.values(), key=lambda f: f.line.key))
 

@@ -5,3 +5,156 @@ flag tables know and no rule could list.
 """
 
 from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+
+from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
+from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.release import Release
+from mtpdoctor.sglang.help import FlagHelp, HelpKind, explain_choice, explain_unknown
+
+_TITLES = {
+    HelpKind.RENAMED: "Use the name this release has: {names}",
+    HelpKind.REPLACED: "Say it the way this release does: {names}",
+    HelpKind.FOREIGN: "Use SGLang's own option: {names}",
+    HelpKind.DASHES: "Spell it {names}",
+    HelpKind.NEAREST: "Write {names}",
+    HelpKind.CHOICE: "Use a value this release has: {names}",
+}
+_KEEPS_MEANING = frozenset(
+    {HelpKind.RENAMED, HelpKind.REPLACED, HelpKind.FOREIGN, HelpKind.DASHES, HelpKind.NEAREST}
+)
+MAX_SHOWN = 12
+
+
+def generated_remedies(generator: str, captures: Mapping[str, str], release: Release | None) -> list[Remedy]:
+    """Remedies for the flag(s) that argparse named; one set of edits for all unknown flags together."""
+    if generator == "unknown-flag":
+        return _unknown_flags(captures.get("arguments", ""), release)
+    if generator == "bad-choice":
+        return _bad_choice(captures.get("flag", ""), captures.get("value", ""), release)
+    raise ValueError(f"no generator {generator!r}")
+
+
+def unknown_arguments(text: str) -> list[tuple[str, str | None]]:
+    """Flags and their values from argparse's ``unrecognized arguments:`` line. Values argparse did not
+    recognise belong to the flag before them."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    out: list[tuple[str, str | None]] = []
+    for word in words:
+        if word.startswith(("-", "\u2013", "\u2014")) and not word.lstrip("-").replace(".", "").isdigit():
+            name, equals, value = word.partition("=")
+            out.append((name, value if equals else None))
+        elif out:
+            name, before = out[-1]
+            out[-1] = (name, word if before is None else f"{before} {word}")
+    return out
+
+
+def _unknown_flags(text: str, release: Release | None) -> list[Remedy]:
+    remedies: list[Remedy] = []
+    helps = [(name, value, explain_unknown(name, release, value)) for name, value in unknown_arguments(text)]
+    repairs = [(name, value, h) for name, value, h in helps if h.edits and h.kind is not HelpKind.KNOWN]
+    if repairs:
+        edits = [e for name, value, h in repairs for e in _with_value(h, value)]
+        sure = all(h.sure and h.kind in _KEEPS_MEANING for _, _, h in repairs)
+        lost = [name for name, _, h in repairs if all(e.op is EditOp.REMOVE for e in h.edits)]
+        remedies.append(
+            Remedy(
+                title="; ".join(dict.fromkeys(_title(name, h) for name, _, h in repairs)),
+                safety=Safety.SAFE if sure and not lost else Safety.RISKY,
+                why="; ".join(h.text for _, _, h in repairs),
+                edits=tuple(EditTemplate(e.op.value, e.name, e.value) for e in edits),
+                risk=_risk(lost, sure),
+            )
+        )
+    for name, _, h in helps:
+        if h.kind is HelpKind.ADDED_LATER:
+            remedies.append(
+                Remedy(
+                    title=f"Upgrade SGLang to a release that has {name}",
+                    safety=Safety.MANUAL,
+                    why=h.text,
+                    run=("pip install --upgrade sglang",),
+                    risk="other options may have changed; check the command again for the new release",
+                )
+            )
+        elif not h.edits or (h.suggestions and not h.sure):
+            shown = ", ".join(h.suggestions[:MAX_SHOWN])
+            remedies.append(
+                Remedy(
+                    title=f"Choose what {name} was meant to be" + (f": {shown}" if shown else ""),
+                    safety=Safety.MANUAL,
+                    why=h.text,
+                )
+            )
+    return remedies
+
+
+def _bad_choice(flag: str, value: str, release: Release | None) -> list[Remedy]:
+    h = explain_choice(flag, value, release)
+    remedies: list[Remedy] = []
+    names = [e.value for e in h.edits if e.op is EditOp.SET and e.value]
+    if names:
+        remedies.append(
+            Remedy(
+                title=f"Use {flag} {names[0]}",
+                safety=Safety.SAFE if h.sure and h.kind is HelpKind.RENAMED else Safety.RISKY,
+                why=h.text,
+                edits=tuple(EditTemplate(e.op.value, e.name, e.value) for e in h.edits),
+                risk=None if h.kind is HelpKind.RENAMED else f"chosen for its likeness to {value}",
+            )
+        )
+    if h.suggestions:
+        likeliest = sorted(
+            h.suggestions, key=lambda s: -SequenceMatcher(None, value.lower(), s.lower()).ratio()
+        )
+        shown = ", ".join(likeliest[:MAX_SHOWN])
+        more = f", ... ({len(likeliest)} in all)" if len(likeliest) > MAX_SHOWN else ""
+        remedies.append(
+            Remedy(
+                title=f"Give {flag} one of: {shown}{more}",
+                safety=Safety.MANUAL,
+                why=h.text,
+            )
+        )
+    remedies.append(
+        Remedy(
+            title=f"Leave {flag} out, so that SGLang decides",
+            safety=Safety.RISKY,
+            why=f"{value} is not to be had in this release",
+            edits=(EditTemplate("remove", flag, None),),
+            risk="what the option asked for is not done",
+        )
+    )
+    return remedies
+
+
+def _with_value(h: FlagHelp, value: str | None) -> list[Edit]:
+    out = []
+    for edit in h.edits:
+        if edit.value and "{value}" in edit.value:
+            if value is None:
+                continue
+            edit = Edit(edit.op, edit.name, edit.value.replace("{value}", value))
+        out.append(edit)
+    return out
+
+
+def _title(name: str, h: FlagHelp) -> str:
+    names = " ".join(f"{e.name} {e.value or ''}".strip() for e in h.edits if e.op is not EditOp.REMOVE)
+    names = names.replace("{value}", "").strip()
+    if h.kind in _TITLES and names:
+        return _TITLES[h.kind].format(names=names)
+    return f"Leave {name} out"
+
+
+def _risk(lost: list[str], sure: bool) -> str | None:
+    if lost:
+        return f"what {', '.join(lost)} asked for is not done"
+    return None if sure else "a guess by likeness; check that it is what was meant"

@@ -11,8 +11,8 @@ from typing import Any
 
 from mtpdoctor.log.types import Attempt
 from mtpdoctor.release import release_or_none
-from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.arguments import decided_at_start, default_arguments
+from mtpdoctor.sglang.flags import flag_table
 
 
 def reconstructed_command(attempt: Attempt) -> str | None:

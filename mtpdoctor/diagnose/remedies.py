@@ -20,12 +20,16 @@ from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.load import Knowledge
-from mtpdoctor.kb.templates import resolve_remedy
-from mtpdoctor.kb.types import ALWAYS, Match, Remedy, Safety
+from mtpdoctor.kb.templates import resolve_edit, resolve_remedy
+from mtpdoctor.kb.types import ALWAYS, EditTemplate, Match, Remedy, Rule, Safety
+from mtpdoctor.kb.undecided import undecided
 from mtpdoctor.launch.document import LaunchDocument
 from mtpdoctor.launch.render import command_line
-from mtpdoctor.launch.types import Edit, EditOp
-from mtpdoctor.sglang.flags import flag_table, translate
+from mtpdoctor.launch.types import Edit, EditOp, FlagUse
+from mtpdoctor.release import Release
+from mtpdoctor.sglang.flags import FlagSpec, flag_table
+from mtpdoctor.sglang.options import translate_edit
+from mtpdoctor.sglang.releases import known_releases
 
 MAX_ROUNDS = 6
 
@@ -47,7 +51,9 @@ def fixes_of(match: Match, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
         if truth is False:
             continue
         fix = _fix(remedy, match, case, knowledge, truth)
-        if fix is not None and all(f.command != fix.command or f.title != fix.title for f in certain + conditional):
+        if fix is not None and all(
+            f.command != fix.command or f.title != fix.title for f in certain + conditional
+        ):
             (certain if truth else conditional).append(fix)
     return tuple(certain + conditional)
 
@@ -74,7 +80,7 @@ def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: 
     resolved = resolve_remedy(remedy, case.facts, match.captures)
     notes: list[str] = []
     if truth is None:
-        notes.append(_condition_in_words(remedy, case))
+        notes.append(_condition_in_words(remedy, case, match))
     safety = remedy.safety.value
     edits: list[Edit] = []
     for edit in resolved.edits:
@@ -83,7 +89,7 @@ def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: 
             return None
         if note:
             notes.append(note)
-        edits.append(spelled)
+        edits.extend(spelled)
     if resolved.missing and remedy.edits:
         notes.append(f"not known here: {', '.join(resolved.missing)}")
         safety = Safety.MANUAL.value
@@ -101,7 +107,7 @@ def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: 
     )
     if not edits or case.document is None:
         return fix
-    proof = prove(case, tuple(edits), knowledge)
+    proof = prove(case, tuple(edits), knowledge, candidate_releases(case, match.rule))
     if proof is None:
         return None
     return replace(
@@ -113,30 +119,37 @@ def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: 
     )
 
 
-def _condition_in_words(remedy: Remedy, case: Case) -> str:
+def _condition_in_words(remedy: Remedy, case: Case, match: Match) -> str:
     parts = []
-    if remedy.when != ALWAYS:
-        parts.append(describe(remedy.when))
+    open_part = undecided(remedy.when, case.facts, match.captures)
+    if open_part != ALWAYS:
+        parts.append(describe(open_part))
     if remedy.releases.holds(case.release) is None:
         parts.append(f"the SGLang release is {remedy.releases}")
     return f"if {' and '.join(parts)}" if parts else ""
 
 
-def spell(edit: Edit, case: Case) -> tuple[Edit | None, str | None]:
-    """The edit in the spelling of the release in use; None when that release has no such flag.
-    Removing is spelled as it stands in the command."""
-    if edit.op not in (EditOp.SET, EditOp.ADD) or case.release is None:
-        return edit, None
-    translation = translate(edit.name, case.release)
-    if translation.name is None:
-        return None, translation.reason
-    if translation.name == edit.name:
-        return edit, None
-    note = f"{edit.name} is spelled {translation.name} in {case.release}"
-    return replace(edit, name=translation.name), note
+def spell(edit: Edit, case: Case) -> tuple[tuple[Edit, ...] | None, str]:
+    """The edit as the release in use spells it (a renamed flag, or a value that became another
+    option); None with the reason when that release has no such option. What is removed is spelled
+    as it stands in the command."""
+    if edit.op not in (EditOp.SET, EditOp.ADD):
+        return (edit,), ""
+    edits, note = translate_edit(edit, case.release)
+    if edits is None:
+        return None, note
+    filled = []
+    for one in edits:
+        resolved, missing = resolve_edit(EditTemplate(one.op.value, one.name, one.value), case.facts)
+        if missing:
+            return None, f"{note}; not known here: {', '.join(missing)}"
+        filled.append(resolved)
+    return tuple(filled), note
 
 
-def prove(case: Case, edits: tuple[Edit, ...], knowledge: Knowledge) -> _Proof | None:
+def prove(
+    case: Case, edits: tuple[Edit, ...], knowledge: Knowledge, releases: Sequence[Release]
+) -> _Proof | None:
     """Apply, check against the release, run the preflight rules again until nothing fatal is left.
 
     None when the edits change nothing. Bounded by MAX_ROUNDS; a command seen before ends it (no
@@ -150,9 +163,11 @@ def prove(case: Case, edits: tuple[Edit, ...], knowledge: Knowledge) -> _Proof |
         return None
     notes: list[str] = []
     seen = {case.document.text, document.text}
+    if not releases:
+        return _Proof(document, edits, "none", ("the SGLang release is not known, so nothing was checked",))
     verified = "parsed"
     for _ in range(MAX_ROUNDS):
-        unknown = flag_problems(document, case)
+        unknown = flag_problems(document, releases)
         if unknown:
             return _Proof(document, edits, "none", (*notes, *unknown))
         trial = case.with_document(document)
@@ -171,7 +186,9 @@ def prove(case: Case, edits: tuple[Edit, ...], knowledge: Knowledge) -> _Proof |
     return _Proof(document, edits, verified, tuple(notes))
 
 
-def _next_edits(fatal: Sequence[Foreseen], case: Case, seen: set[str]) -> tuple[tuple[Edit, ...], LaunchDocument, str] | None:
+def _next_edits(
+    fatal: Sequence[Foreseen], case: Case, seen: set[str]
+) -> tuple[tuple[Edit, ...], LaunchDocument, str] | None:
     assert case.document is not None
     for problem in fatal:
         for remedy in problem.rule.remedies:
@@ -183,7 +200,7 @@ def _next_edits(fatal: Sequence[Foreseen], case: Case, seen: set[str]) -> tuple[
             spelled = [spell(e, case)[0] for e in resolved.edits]
             if resolved.missing or any(e is None for e in spelled):
                 continue
-            edits = tuple(e for e in spelled if e is not None)
+            edits = tuple(e for one in spelled if one is not None for e in one)
             document = case.document.apply(edits)
             if document.text not in seen:
                 return edits, document, f"also needed: {resolved.title} ({problem.rule.id})"
@@ -196,17 +213,32 @@ def merged_edits(first: tuple[Edit, ...], more: tuple[Edit, ...]) -> tuple[Edit,
     return tuple(e for e in first if not e.name or e.name not in names) + more
 
 
-def flag_problems(document: LaunchDocument, case: Case) -> tuple[str, ...]:
-    """Flags and values of the command that the release in use does not know."""
-    if case.release is None:
-        return ()
-    table = flag_table(case.release)
-    out = []
-    for use in document.command.flags:
-        spec = table.resolve(use.name)
-        if spec is None:
-            out.append(f"{use.name} is not known to SGLang {case.release}")
-        elif spec.choices and use.values and spec.arity == "one" and use.values[0] not in spec.choices:
-            if "$" not in use.values[0]:
-                out.append(f"{use.name} {use.values[0]} is not a choice of SGLang {case.release}")
+def flag_problems(document: LaunchDocument, releases: Sequence[Release]) -> tuple[str, ...]:
+    """Flags and values of the command that one of the releases does not know."""
+    out: dict[str, None] = {}
+    for release in releases:
+        table = flag_table(release)
+        for use in document.command.flags:
+            spec = table.resolve(use.name)
+            if spec is None:
+                out[f"{use.name} is not known to SGLang {release}"] = None
+            elif _refuses(spec, use):
+                out[f"{use.name} {use.values[0]} is not a choice of SGLang {release}"] = None
     return tuple(out)
+
+
+def _refuses(spec: FlagSpec, use: FlagUse) -> bool:
+    """A value outside the choices; one that the shell fills in ($...) cannot be judged."""
+    if not spec.choices or not use.values or spec.arity != "one" or "$" in use.values[0]:
+        return False
+    return use.values[0] not in {str(choice) for choice in spec.choices}
+
+
+def candidate_releases(case: Case, rule: Rule) -> tuple[Release, ...]:
+    """The release in use; where it is not known, every release in which the rule's message occurs
+    (none when that says nothing)."""
+    if case.release is not None:
+        return (case.release,)
+    if not rule.releases.bounds:
+        return ()
+    return tuple(r for r in known_releases() if r in rule.releases)

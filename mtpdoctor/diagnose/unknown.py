@@ -50,7 +50,9 @@ def next_steps(cause: Cause, case: Case) -> tuple[str, ...]:
         message = " ".join(traceback.message.split())[:120]
         steps.append(f"search SGLang's issues for: {traceback.type} {message}".rstrip())
     if case.release is None:
-        steps.append("name the release with --sglang RELEASE (pip show sglang), so that rules can be narrowed")
+        steps.append(
+            "name the release with --sglang RELEASE (pip show sglang), so that rules can be narrowed"
+        )
     if case.document is None or case.reconstructed:
         steps.append("give the launch command with --command '...', so that a fix can be tried on it")
     if cause.failure.event is not None and cause.failure.event.kind in (EventKind.NATIVE, EventKind.EXIT):

@@ -176,9 +176,12 @@ class _Matcher:
                         yield _line_at(place, match.start()), match, place
             return
         for line in self._lines_with(pattern.literal):
+            owner = self.owner.get(line.key)
+            if owner is not None and _is_source(line, owner.traceback):
+                continue
             match = self._search_line(regex, line.text, pattern.literal)
             if match is not None:
-                yield line, match, self.owner.get(line.key)
+                yield line, match, owner
 
     def _lines_with(self, literal: str) -> list[Line]:
         lines = self._lines.get(literal)
@@ -253,6 +256,15 @@ def _root_line(root: str, line: Line, place: _Place | None) -> Line:
     last = place
     outermost = last.outer
     return (outermost.exception if outermost else last.traceback.exception) or line
+
+
+def _is_source(line: Line, traceback: Traceback) -> bool:
+    """A line of source code that a traceback quotes: it says what could be raised, not what was."""
+    if traceback.exception is not None and line.key >= traceback.exception.key:
+        return False
+    if line.key == traceback.head.key or line.body.lstrip().startswith('File "'):
+        return False
+    return line.body.startswith(" ")
 
 
 def _line_at(place: _Place, offset: int) -> Line:

@@ -1,4 +1,4 @@
-"""Server arguments across releases: one option under several names, defaults, what is set at start."""
+"""Server arguments across releases: defaults, and what is set at start."""
 
 from __future__ import annotations
 
@@ -36,28 +36,6 @@ _DECIDED_AT_START = frozenset(
 
 def decided_at_start() -> frozenset[str]:
     return _DECIDED_AT_START
-
-
-@lru_cache(maxsize=1)
-def _groups() -> Mapping[str, tuple[str, ...]]:
-    """Destination -> all destinations of the same option, over all releases."""
-    table = flag_table(None)
-    groups: dict[str, set[str]] = {}
-    for spec in table.specs:
-        successor = (
-            table.resolve(spec.replacement) if spec.replacement and "=" not in spec.replacement else None
-        )
-        if successor is None or successor.dest == spec.dest or successor.arity != spec.arity:
-            continue
-        joined = groups.get(spec.dest, {spec.dest}) | groups.get(successor.dest, {successor.dest})
-        for dest in joined:
-            groups[dest] = joined
-    return {dest: (dest, *sorted(joined - {dest})) for dest, joined in groups.items()}
-
-
-def same_option(dest: str) -> tuple[str, ...]:
-    """The destination first, then the other names the same option has in other releases."""
-    return _groups().get(dest, (dest,))
 
 
 @lru_cache(maxsize=8)
