@@ -213,7 +213,7 @@ def build_attempt(
         marks.sort(key=lambda m: m.line.key)
     raw = [i.event for i in items if i.event is not None]
     healthy = sorted([m.line for m in marks] + batches, key=lambda x: x.key)
-    shutdown = _shutdown(raw, ready, bool(batches))
+    shutdown = _shutdown(raw, ready)
     events = tuple(_weigh(raw, marks, healthy, shutdown, ready))
     observer = Observer()
     for line in lines:
@@ -249,15 +249,12 @@ def _marks(items: Sequence[_Item]) -> list[StageMark]:
     return out
 
 
-def _shutdown(raw: Sequence[RawEvent], ready: Line | None, serving: bool) -> RawEvent | None:
+def _shutdown(raw: Sequence[RawEvent], ready: Line | None) -> RawEvent | None:
     """The first sign that the server was asked to stop, unless it was dying already."""
     for event in raw:
-        if event.weight is Weight.DIES and event.kind is not EventKind.SHUTDOWN:
-            if event.kind is EventKind.TRACEBACK or ready is None:
-                return None
-        if event.kind is EventKind.SHUTDOWN and event.weight is Weight.STOPPED:
-            return event
-        if event.weight is Weight.STOPPED and event.kind in (EventKind.EXIT, EventKind.SIGNAL):
+        if event.weight is Weight.DIES and (event.kind is EventKind.TRACEBACK or ready is None):
+            return None
+        if event.weight is Weight.STOPPED and event.kind is not EventKind.TRACEBACK:
             return event
     return None
 

@@ -33,7 +33,7 @@ _LABEL = lazy(
 )
 _NOT_COMMAND = lazy(
     r"UserWarning|is still supported|Example: |^\s*usage: |: error: |\bps aux\b|^\s*File \"|is deprecated|recommended entrypoint"
-    r"|^\s*\w+\s+\d+\s+[\d.]+\s+[\d.]+\s+\d+\s+\d+|No module named|command not found|\bTraceback\b|Killed\s|Aborted\s|Segmentation fault"
+    r"|^\s*\w+\s+\d+\s+[\d.]+\s+[\d.]+\s+\d+\s+\d+|No module named|command not found|\bTraceback\b|Killed\s|已杀死|段错误|核心已转储|Aborted\s|Segmentation fault"
     r"|grep |dead but|please use|Please (?:use|run)|try running|pip install|^\s*//"
 )
 _ASSIGN = lazy(r"^(?:env\s+)?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s'\"]*)\s+)*$")

@@ -142,6 +142,15 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     _p(K.SIGNAL, W.DIES, "signal 7", r"(?i)(?:killed by|received|terminated by) signal 7"),
     _p(K.SIGNAL, W.DIES, "signal 11", r"(?i)(?:killed by|received|terminated by) signal 11"),
+    # what shells print in other languages
+    _p(K.SIGNAL, W.DIES, "已杀死"),
+    _p(K.SIGNAL, W.DIES, "被杀死"),
+    _p(K.SIGNAL, W.STOPPED, "已终止", r"(?:^|\s)已终止(?:\s|$)"),
+    _p(K.NATIVE, W.DIES, "段错误"),
+    _p(K.NATIVE, W.DIES, "核心已转储"),
+    _p(K.SIGNAL, W.DIES, "Getötet", r"(?:^|\s)Getötet(?:\s|$)"),
+    _p(K.SIGNAL, W.DIES, "Processus arrêté"),
+    _p(K.SIGNAL, W.DIES, "強制終了", r"(?:^|\s)強制終了(?:\s|$)"),
     # ports
     _p(K.ERROR, W.DIES, "error while attempting to bind"),
     _p(K.ERROR, W.LIKELY, "ddress already in use", r"(?i)address already in use"),
@@ -214,7 +223,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.ERROR, W.NONE, "ERROR", r"(?:^|[\s\[|])ERROR(?:[\s:\]|]|$)"),
     _p(K.ERROR, W.NONE, "error: ", r"(?:^|[\s:(\[])(?:[Ee]rror|fatal): \S"),
     _p(K.ERROR, W.NONE, "Error: ", r"^\s*Error: \S"),
-    _p(K.CUDA, W.NONE, "ProcessGroup", r"^(?:\[rank\d+\]:)?\[E\d{4} "),
+    _p(K.CUDA, W.NONE, "ProcessGroup", r"^(?:\[rank\d+\]:)?\[E\d{3,4} "),
 )
 LITERALS: tuple[str, ...] = (
     *dict.fromkeys(p.literal for p in PATTERNS if p.literal not in ("Ignore import error", "canceled", "^C")),

@@ -93,10 +93,8 @@ def line_event(line: Line, after_usage: bool = False) -> RawEvent | None:
 
 def exit_status(text: str) -> int | None:
     """The exit status or signal that the text tells of, as printed."""
-    m = None
-    for m in _STATUS.finditer(text):
-        pass
-    return int(m[1] or m[2]) if m else None
+    found = list(_STATUS.finditer(text))
+    return int(found[-1][1] or found[-1][2]) if found else None
 
 
 def _weight(pattern: Pattern, line: Line, body: str) -> Weight:

@@ -31,8 +31,8 @@ _USUAL_TYPES = lazy(
 # Lines that cannot continue an exception's message: other programs' records, shells, progress bars.
 BREAK = lazy(
     r"^(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b\s*[:\s(\[]"
-    r"|\[?[IWEF]\d{4} \d\d:\d\d|\[rank\d+\]:\[[IWEF]|usage: |srun: |slurmstepd: |Process \S+:$|Exception ignored in"
-    r"|Exception in thread |Killed\b|Aborted\b|Terminated\b|Segmentation fault|Bus error|Fatal Python error|terminate called"
+    r"|\[?[IWEF]\d{3,4} \d\d:\d\d|\[rank\d+\]:\[[IWEF]|usage: |srun: |slurmstepd: |Process \S+:$|Exception ignored in"
+    r"|Exception in thread |Killed\b|已杀死|段错误|Aborted\b|Terminated\b|Segmentation fault|Bus error|Fatal Python error|terminate called"
     r"|!{5,}|\$ |\+{1,3} \S|flashinfer\.comm is not available|\S+\.py:\d+: \w*Warning: |\s*\d{1,3}%\|"
     r"|\w[\w -]*:\s+\d{1,3}%\||command terminated with|\S+ exited with code \d|Stack \(most recent call last\)"
     r"|Current thread 0x|Thread 0x|\[transformers\] |NCCL version|Loading \w+ checkpoint shards)"

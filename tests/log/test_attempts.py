@@ -98,7 +98,9 @@ def test_ranks_that_die_together_are_one_attempt() -> None:
 
 
 def test_cut_start_is_an_attempt_without_server_args() -> None:
-    reading = reading_from_text("[2026-01-01 00:01:04 TP0] Load weight begin. avail mem=1 GB\n" + FAILS.format(m=1))
+    reading = reading_from_text(
+        "[2026-01-01 00:01:04 TP0] Load weight begin. avail mem=1 GB\n" + FAILS.format(m=1)
+    )
     assert len(reading.attempts) == 1
     assert outcome(reading) == "failed"
 

@@ -31,12 +31,23 @@ def events(text: str) -> list[Event]:
         ("Fatal Python error: Bus error", EventKind.NATIVE),
         ("!!!!!!! Segfault encountered !!!!!!!", EventKind.NATIVE),
         ("Killed", EventKind.SIGNAL),
-        ("./run.sh: line 12: 4711 Killed                  python -m sglang.launch_server --tp 8", EventKind.SIGNAL),
+        (
+            "./run.sh: line 12: 4711 Killed                  python -m sglang.launch_server --tp 8",
+            EventKind.SIGNAL,
+        ),
         ("Segmentation fault (core dumped)", EventKind.NATIVE),
+        ("已杀死", EventKind.SIGNAL),
+        (
+            "./run.sh: 行 3: 12345 段错误 （核心已转储） python -m sglang.launch_server --model-path /m",
+            EventKind.NATIVE,
+        ),
         ("srun: error: gpu07: task 0: Killed", EventKind.EXIT),
         ("sglang-1 exited with code 137", EventKind.EXIT),
         ("command terminated with exit code 137", EventKind.EXIT),
-        ("[2026-01-01 00:00:03] Rank 0 scheduler died during initialization (exit code: -9).", EventKind.EXIT),
+        (
+            "[2026-01-01 00:00:03] Rank 0 scheduler died during initialization (exit code: -9).",
+            EventKind.EXIT,
+        ),
         ("[12345.678] Out of memory: Killed process 4711 (python3) total-vm:1kB", EventKind.OOM_KILL),
         ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.", EventKind.OOM_KILL),
         ("      Reason:       OOMKilled", EventKind.OOM_KILL),
@@ -86,7 +97,7 @@ def test_a_log_of_one_line_that_no_sglang_printed(line: str) -> None:
         "[rank0]:[W1129 13:50:22.343319674 ProcessGroupNCCL.cpp:1575] Warning: destroy_process_group() was not called",
         "sglang-1 exited with code 0",
         "gpu07:1:1 [0] NCCL WARN MSCCL++: not available",
-        "[2026-01-01 00:00:03] INFO:     127.0.0.1:1 - \"POST /generate HTTP/1.1\" 500 Internal Server Error",
+        '[2026-01-01 00:00:03] INFO:     127.0.0.1:1 - "POST /generate HTTP/1.1" 500 Internal Server Error',
     ],
 )
 def test_lines_that_end_nothing(line: str) -> None:

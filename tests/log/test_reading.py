@@ -60,7 +60,8 @@ def test_long_logs_are_read_the_same(name: str) -> None:
     """What a long log is not read for must not change what is found."""
     head, _, rest = log(name).partition("\n")
     healthy = "".join(
-        f"[2026-11-29 13:40:{i % 60:02} TP0] ssh tunnel alive, full token usage: 0.{i % 100:02}\n" for i in range(9000)
+        f"[2026-11-29 13:40:{i % 60:02} TP0] ssh tunnel alive, full token usage: 0.{i % 100:02}\n"
+        for i in range(9000)
     )
     short = reading_from_text(f"{head}\n{rest}").attempt
     long_log = reading_from_text(f"{head}\n{healthy}{rest}{healthy}")
@@ -92,7 +93,9 @@ def test_only_neighbourhoods_of_a_long_log_are_read() -> None:
     from mtpdoctor.log.scan import scan
     from mtpdoctor.log.source import LogSource
 
-    decode = "".join(f"[2026-11-29 13:40:00 TP0] Decode batch, #full token: {i}, accept len: 2.50\n" for i in range(50_000))
+    decode = "".join(
+        f"[2026-11-29 13:40:00 TP0] Decode batch, #full token: {i}, accept len: 2.50\n" for i in range(50_000)
+    )
     scanned = scan([LogSource.of_bytes((log("ready_mtp_accept_len_1") + decode).encode())], list(_MARKERS))
     counting = Counting(scanned)
     reading = reading_of(counting, scanned.files)  # type: ignore[arg-type]
@@ -219,7 +222,13 @@ def test_mutated_logs_are_read_without_a_crash(rng: random.Random) -> None:
         elif kind == 5:
             text = lines[i]
             cut = rng.randint(0, len(text))
-            lines[i] = text[:cut] + rng.choice(["\x1b[31m", "\0", "|", "  File \"", "Traceback (most recent call last):", "\r", "é"]) + text[cut:]
+            lines[i] = (
+                text[:cut]
+                + rng.choice(
+                    ["\x1b[31m", "\0", "|", '  File "', "Traceback (most recent call last):", "\r", "é"]
+                )
+                + text[cut:]
+            )
         else:
             lines[i] = rng.choice(PIECES)
     text = "\n".join(lines)
@@ -232,4 +241,4 @@ def test_mutated_logs_are_read_without_a_crash(rng: random.Random) -> None:
             assert attempt.holds(event.line) and 1 <= event.line.number <= count
             assert event.line.text or event.traceback is not None
     spans = [s for a in reading.attempts for s in a.spans]
-    assert all(a.last + 1 == b.first for a, b in zip(spans, spans[1:], strict=False))
+    assert [a.last + 1 for a in spans[:-1]] == [b.first for b in spans[1:]]

@@ -71,7 +71,36 @@ def test_ranks_as_streams_of_one_file(tmp_path: Path) -> None:
     path.write_text("\n".join(lines) + "\n")
     reading = read_logs([str(path)])
     assert reading.attempt is not None
-    found = {e.traceback.message.split(" with")[0][:40] for e in reading.attempt.events if e.traceback is not None}
+    found = {
+        e.traceback.message.split(" with")[0][:40] for e in reading.attempt.events if e.traceback is not None
+    }
     assert any(m.startswith("Cannot find any model weights") for m in found)
     assert any(m.startswith("Failed to load LoRA adapter a") for m in found)
     assert all(not e.traceback.cut for e in reading.attempt.events if e.traceback is not None)
+
+
+LEFTOVERS = {
+    "logging": "2025-03-07 23:50:27,{i:03d} - __main__ - INFO - ",
+    "loguru": "2025-03-07 23:50:27.{i:03d} | INFO     | runner:go:12 - ",
+    "airflow": "[2025-03-07, 23:50:27 UTC] {{subprocess.py:93}} INFO - ",
+    "supervisor": "sglang: ",
+    "tabs": "\t",
+    "indented": "    ",
+    "quoted": "> ",
+    "cloudwatch": "2025-03-07T23:50:27.{i:03d}Z\t",
+}
+
+
+@pytest.mark.parametrize("form", LEFTOVERS)
+def test_prefixes_that_no_transport_explains(
+    form: str, plain: dict[str, dict[str, object]], tmp_path: Path
+) -> None:
+    for name in ("no_weight_files", "fa3_not_in_sgl_kernel", "spec_no_buffer_with_radix", "ready_dense"):
+        lines = (LOGS / f"{name}.log").read_bytes().decode().split("\n")[:-1]
+        path = tmp_path / f"{name}.log"
+        path.write_text(
+            "".join(LEFTOVERS[form].format(i=i) + line + "\n" for i, line in enumerate(lines)), newline=""
+        )
+        found = seen(read_logs([str(path)]))
+        for key in ("outcome", "events", "stage", "ready", "command", "values"):
+            assert found[key] == plain[name][key], (name, key)

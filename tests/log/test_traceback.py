@@ -277,7 +277,9 @@ def test_traceback_in_one_json_message() -> None:
         "[2026-01-01 00:00:02 TP1] Scheduler hit an exception: Traceback (most recent call last):\n"
         '  File "/s/a.py", line 1, in load_model\n    g()\nValueError: one message\n'
     )
-    first = json.dumps({"log": "[2026-01-01 00:00:01] server_args=ServerArgs(tp_size=2)\n", "stream": "stderr"})
+    first = json.dumps(
+        {"log": "[2026-01-01 00:00:01] server_args=ServerArgs(tp_size=2)\n", "stream": "stderr"}
+    )
     second = json.dumps({"log": message, "stream": "stderr"})
     t = only(f"{first}\n{second}\n")
     assert (t.rank, t.type, t.message) == ("TP1", "ValueError", "one message")
