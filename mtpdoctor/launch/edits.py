@@ -118,6 +118,17 @@ def _set(site: Site, edit: Edit, uses: list[UseSpan], mine: list[UseSpan], table
     values = edit_values(edit, table, mine[-1].count if mine else None)
     if not mine:
         return _append(site, uses, [edit.name, *values], table)
+    try:
+        return _rewrite(site, edit, mine, values, table)
+    except ValueError:  # its place cannot hold the value: the flag moves
+        rest = [u for u in uses if u.dest != mine[-1].dest]
+        return [s for u in mine for s in _remove(site, u)] + _append(site, rest, [edit.name, *values], table)
+
+
+def _rewrite(
+    site: Site, edit: Edit, mine: list[UseSpan], values: tuple[str, ...], table: FlagTable
+) -> list[Splice]:
+    """The last use with other values, in its place and spelling; earlier ones go. Raises ValueError."""
     out = [s for u in mine[:-1] for s in _remove(site, u)]
     use = mine[-1]
     head = site.args[use.at]

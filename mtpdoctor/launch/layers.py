@@ -104,33 +104,50 @@ def splice_all(splices: Iterable[Splice], text: str, *, rewrite: bool = False) -
     ``rewrite`` gives up the inner notation where splices fall: the whole quoted text around them is written
     anew. Raises ValueError when splices overlap.
     """
+    pending = list(splices)
     flat: set[tuple[int, int, str]] = set()
-    inner: dict[int, list[Splice]] = {}
-    layers: dict[int, Layer] = {}
-    for s in splices:
+    while rewrite and any(s.layer.parent is not None for s in pending):
+        pending = _lifted(pending)
+    for s in pending:
         if s.layer.parent is None:
             flat.add((s.start, s.end, "".join(p if isinstance(p, str) else p.text for p in s.pieces)))
-        elif rewrite and s.layer.whole is not None:
-            inner.setdefault(id(s.layer), []).append(s)
-            layers[id(s.layer)] = s.layer
+            continue
+        beside = max(s.start - 1, 0) if s.start == s.end else s.start
+        written = "".join(p.text if isinstance(p, Raw) else s.layer.encode(p, beside) for p in s.pieces)
+        if s.start == s.end:
+            at = s.layer.outer_end(s.start) if s.start else s.layer.outer_start(s.start)
+            flat.add((at, at, written))
         else:
-            beside = max(s.start - 1, 0) if s.start == s.end else s.start
-            written = "".join(p.text if isinstance(p, Raw) else s.layer.encode(p, beside) for p in s.pieces)
-            if s.start == s.end:
-                at = s.layer.outer_end(s.start) if s.start else s.layer.outer_start(s.start)
-                flat.add((at, at, written))
-            else:
-                flat.add((s.layer.outer_start(s.start), s.layer.outer_end(s.end), written))
-    lifted: list[Splice] = []
-    for key, group in inner.items():
-        layer = layers[key]
-        assert layer.parent is not None and layer.whole is not None
-        new = _cut(layer.text, {(s.start, s.end, s.plain) for s in group})
-        lifted.append(Splice(layer.parent, layer.start, layer.end, (layer.whole(new),)))
-    if lifted:
-        rest = [Splice(Layer(text), a, b, (w,)) for a, b, w in flat]
-        return splice_all(lifted + rest, text, rewrite=True)
+            flat.add((s.layer.outer_start(s.start), s.layer.outer_end(s.end), written))
     return _cut(text, flat)
+
+
+def _lifted(splices: Sequence[Splice]) -> list[Splice]:
+    """The same edits one layer further out: the whole of a layer where it can be written anew."""
+    out: list[Splice] = []
+    groups: dict[int, list[Splice]] = {}
+    for s in splices:
+        if s.layer.parent is None:
+            out.append(s)
+        else:
+            groups.setdefault(id(s.layer), []).append(s)
+    for group in groups.values():
+        layer = group[0].layer
+        parent = layer.parent
+        assert parent is not None
+        if layer.whole is not None:
+            new = _cut(layer.text, {(s.start, s.end, s.plain) for s in group})
+            out.append(Splice(parent, layer.start, layer.end, (layer.whole(new),)))
+            continue
+        for s in group:
+            beside = max(s.start - 1, 0) if s.start == s.end else s.start
+            written = s.plain if layer.escape is None else layer.escape(s.plain, beside)
+            if s.start == s.end:
+                start = end = layer.ends[s.start - 1] if s.start else layer.start
+            else:
+                start, end = layer.starts[s.start], layer.ends[s.end - 1]
+            out.append(Splice(parent, start, end, (written,)))
+    return out
 
 
 def _cut(text: str, splices: set[tuple[int, int, str]]) -> str:

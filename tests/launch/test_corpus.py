@@ -174,7 +174,12 @@ def test_removing_variables_removes_just_these(path: Path) -> None:
 @given(some_file, word)
 def test_any_value_set_is_read_again(path: Path, value: str) -> None:
     document = read(path)
-    edited = document.apply([Edit(EditOp.SET, "--attention-backend", value)])
+    edit = Edit(EditOp.SET, "--attention-backend", value)
+    if path.name == "eval.sh" and re.search(r"[\s*?\[\]]", value):
+        with pytest.raises(UserError, match="no place"):  # a variable split into words cannot hold it
+            document.apply([edit])
+        return
+    edited = document.apply([edit])
     for i in in_group(document):
         assert edited.commands[i].value("attention_backend") == (value,)
     again = edited.apply([Edit(EditOp.SET, "--attention-backend", value)])
@@ -210,6 +215,10 @@ def test_edits_do_what_they_say_and_doing_them_twice_changes_nothing_more(
     path: Path, edits: list[Edit]
 ) -> None:
     document = read(path)
+    if path.name == "mapping.yaml":
+        edits = [e for e in edits if e.name != "--model-path"]  # its anchor is used by another option
+    if path.name == "eval.sh":
+        edits = [e for e in edits if not re.search(r"[\s*?\[\]]", e.value or "")]
     edited = document.apply(edits)
     last = {TABLE.resolve(e.name).dest: e for e in edits}  # type: ignore[union-attr]
     for i in in_group(document):

@@ -47,7 +47,7 @@ def read_compose(text: str, name: str) -> list[Site]:
 
 def _double(value: str) -> str:
     """A literal dollar sign doubled; a reference stays one."""
-    return re.sub(r"\$(?!\{?[A-Za-z_])", "$$$$", value)
+    return re.sub(r"\$(?!\{?[A-Za-z_])", "$$", value)
 
 
 class _Service:

@@ -31,7 +31,7 @@ _ESCAPES = {
     "P": "\u2029",
 }
 _HEADER = re.compile(r"([|>])([+-]?)([1-9]?)([+-]?)[^\n]*(?:\n|\Z)")
-_PLAIN_START = re.compile(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`]|[\-?:](?=[^\s,\[\]{}])")
+_PLAIN_START = re.compile(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`]|-(?=[^\s,\[\]{}])")
 _NOT_PLAIN = re.compile(r":(?:\s|\Z)|\s#|[\n\r\t]|\s\Z")
 
 
@@ -231,10 +231,15 @@ def plain_is(text: str, flow: bool, *, tags: tuple[str, ...] = ("str",)) -> bool
         return False
     if text.startswith(("---", "...")) and text[3:4] in ("", " "):
         return False
-    if flow and re.search(r"[,\[\]{}]", text):
+    if flow and re.search(r"[,\[\]{}:?]", text):
         return False
     tag: str = Resolver().resolve(ScalarNode, text, (True, False))
-    return tag.rpartition(":")[2] in tags
+    kind = tag.rpartition(":")[2]
+    if kind == "int" and not re.fullmatch(r"-?[1-9]\d*|0", text):
+        return False  # octal, hexadecimal, 1_000, base 60: another number's spelling once it is read
+    if kind == "float" and not re.fullmatch(r"-?(?:[1-9]\d*|0)\.\d*[1-9]|-?(?:[1-9]\d*|0)\.0", text):
+        return False
+    return kind in tags
 
 
 def write_scalar(text: str, style: str, flow: bool, *, tags: tuple[str, ...] = ("str",)) -> str:
