@@ -177,7 +177,8 @@ class _Matcher:
             return
         for line in self._lines_with(pattern.literal):
             owner = self.owner.get(line.key)
-            if owner is not None and _is_source(line, owner.traceback):
+            # Source code says what could be raised; it counts only where the exception says nothing.
+            if owner is not None and owner.traceback.message and _is_source(line, owner.traceback):
                 continue
             match = self._search_line(regex, line.text, pattern.literal)
             if match is not None:
@@ -249,8 +250,11 @@ class _Matcher:
 
 
 def _root_line(root: str, line: Line, place: _Place | None) -> Line:
-    if place is None or root == "match":
+    if place is None:
         return line
+    if root == "match":
+        quoted = _is_source(line, place.traceback)
+        return (place.traceback.exception or line) if quoted else line
     if root == "exception":
         return place.traceback.exception or line
     last = place
@@ -259,7 +263,7 @@ def _root_line(root: str, line: Line, place: _Place | None) -> Line:
 
 
 def _is_source(line: Line, traceback: Traceback) -> bool:
-    """A line of source code that a traceback quotes: it says what could be raised, not what was."""
+    """A line of source code that a traceback quotes."""
     if traceback.exception is not None and line.key >= traceback.exception.key:
         return False
     if line.key == traceback.head.key or line.body.lstrip().startswith('File "'):
