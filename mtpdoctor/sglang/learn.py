@@ -131,7 +131,7 @@ def flag_entry(flag: LearnedFlag) -> dict[str, Any]:
     return {
         key: value
         for key, value in entry.items()
-        if key not in ("name", "help") and value != getattr(usual, key) and value not in ([], ())
+        if key not in ("name", "help") and value != getattr(usual, key)
     }
 
 
