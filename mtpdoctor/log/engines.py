@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from mtpdoctor.errors import UserError
 
 ENGINES = ("hyperscan", "ahocorasick", "python")
+_UNDER_WAY = 4  # chunks handed to the second thread
 HYPERSCAN_FROM = 24 << 20  # bytes of input from which hyperscan's start-up pays
 PYTHON_BELOW = 12 << 10  # bytes of input below which bytes.find needs less than an import
 
@@ -139,7 +140,7 @@ def make_engine(literals: Sequence[bytes], prefer: str | None = None, *, size: i
 
 class Search:
     """Runs engines over chunks, in order. ``ahead``: in a second thread, while the caller goes on
-    (hyperscan lets go of the interpreter lock); at most two chunks are under way."""
+    (hyperscan lets go of the interpreter lock), a few chunks behind."""
 
     def __init__(self, ahead: bool) -> None:
         self._ahead = ahead and _cpus() > 1
@@ -167,7 +168,7 @@ class Search:
             return [(context, engine.find(chunk))]
         self._todo.put((engine, context, chunk))
         self._under_way += 1
-        return [self._next()] if self._under_way > 2 else []
+        return [self._next()] if self._under_way > _UNDER_WAY else []
 
     def rest(self) -> list[tuple[Any, list[tuple[int, int]]]]:
         """Results not yet taken."""

@@ -3,7 +3,8 @@
 Sources of the forms: docker/compose and kubectl output, the CRI log format, ``journalctl -o``
 short/short-iso/short-precise/short-unix/with-unit, RFC 3164 and 5424, ``srun --label``, Ray's
 worker prefixes, ``torchrun --tee``, torch's ``[rank0]:`` exception hook, ``mpirun --tag-output``,
-``ts`` of moreutils, pdsh.
+``ts`` of moreutils, pdsh, stern, and
+programs that log the lines of a program they run.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _SPACED = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
 _SYSLOG = rf"(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
+_LEVEL = r"(?:DEBUG|INFO|SUCCESS|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)"
 _PROGRAM = r"(?P<stream>[^\s\[\]:|]+(?:\[\d+\])?): ?(?P<rest>.*)"
-_REST = r"(?: |$)(?P<rest>.*)"
+_REST = r"(?:[ \t]|$)(?P<rest>.*)"
 
 
 class Peeled(NamedTuple):
@@ -37,7 +39,8 @@ class Kind:
 
     ``share``: of the lines of a sample that must carry it before it is believed; ``least``: how many
     lines; ``alone``: fewer will do when all lines have it. ``strong``: nothing else looks like it,
-    so it is taken off wherever it stands. ``might``: a cheap look that spares most lines the regex.
+    so it is taken off wherever it stands. ``few``: believed only where few streams share the lines
+    (words at the beginning of prose are many). ``might``: a cheap look that spares most lines the regex.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Kind:
     least: int
     strong: bool = False
     alone: bool = False
+    few: bool = False
 
 
 def _pattern(*patterns: str) -> Callable[[str], Peeled | None]:
@@ -100,11 +104,16 @@ def _host(text: str) -> bool:
     return colon > 0 and text[colon - 1].isdigit() and text[0].islower()
 
 
+def _pod(text: str) -> bool:
+    return "-" in text[:60] and text[0].isalnum() and text.find(" ", 0, 80) > 0
+
+
 def _mpi(text: str) -> bool:
     return text[:1] == "[" and "]<std" in text[:40]
 
 
 _MPI = r"\[(?:[^\]\s@]+@)?(?P<stream>\d+,\d+)\]<std(?:out|err)>:"
+_STERN = r"(?P<stream>[a-z0-9][\w.]*-[\w.-]+ [a-z0-9][\w.-]*)"
 _WEAK_SERVICE = r"\[?(?P<stream>[A-Za-z][\w.@-]*)\]? *\|" + _REST
 _SERVICE = (
     r"(?:(?P<time>\d\d:\d\d:\d\d) )?(?P<stream>[A-Za-z0-9][\w.@-]*[-_.]\d+(?:\.\w+@[\w.-]+)?) *\|" + _REST
@@ -170,11 +179,22 @@ KINDS: tuple[Kind, ...] = (
         1,
         strong=True,
     ),
+    Kind(
+        "logged_again",
+        lambda t: " -" in t[:160],
+        _pattern(
+            rf"(?P<time>{_SPACED}) - \S+ - {_LEVEL} - ?(?P<rest>.*)",
+            rf"(?P<time>{_SPACED}) \| {_LEVEL} *\| \S+ - ?(?P<rest>.*)",
+            rf"\[(?P<time>\d{{4}}-\d\d-\d\d[T,] ?\d\d:\d\d:\d\d[^\]]*)\] \{{[^}}]*\}} {_LEVEL} - ?(?P<rest>.*)",
+        ),
+        0.9,
+        3,
+    ),
     Kind("iso_time", _iso, _pattern(rf"(?P<time>{_ISO}){_REST}"), 0.5, 2, alone=True),
     Kind(
         "compose",
         lambda t: "|" in t[:100] or " exited with code " in t[:120],
-        _pattern(_SERVICE, r"(?P<stream>[A-Za-z0-9][\w.@-]*[-_.]\d+)(?P<rest> exited with code -?\d+.*)"),
+        _pattern(_SERVICE, r"(?P<rest>(?P<stream>[A-Za-z0-9][\w.@-]*[-_.]\d+) exited with code -?\d+.*)"),
         0.2,
         2,
         alone=True,
@@ -188,7 +208,21 @@ KINDS: tuple[Kind, ...] = (
         0.9,
         3,
     ),
-    Kind("host", _host, _pattern(r"(?P<stream>[a-z][\w.-]*\d):" + _REST), 0.95, 4),
+    Kind("host", _host, _pattern(r"(?P<stream>[a-z][\w.-]*\d):" + _REST), 0.95, 4, few=True),
+    Kind("stern", _pod, _pattern(_STERN + _REST), 0.97, 5, few=True),
 )
+
+
+def constant(prefix: str) -> Kind:
+    """A prefix of this file alone: an indentation, a quotation mark, a program's name."""
+
+    def peel(text: str) -> Peeled | None:
+        if text.startswith(prefix):
+            return Peeled(prefix.strip(" \t:|>"), None, text[len(prefix) :])
+        return Peeled("", None, "") if text and text == prefix.rstrip() else None
+
+    return Kind("constant", lambda text: text[:1] == prefix[:1], peel, 1.0, 5)
+
+
 STRONG: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind.strong)
 JSON_KINDS = frozenset({"docker_json", "journald_json", "json"})

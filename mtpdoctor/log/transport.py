@@ -8,14 +8,18 @@ Kubernetes timestamps around Slurm), so prefixes come off one by one, from the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mtpdoctor.log.clean import decode, strip_text
-from mtpdoctor.log.kinds import JSON_KINDS, KINDS, STRONG, Kind, Peeled
+from mtpdoctor.log.kinds import JSON_KINDS, KINDS, STRONG, Kind, Peeled, constant
 
 _MAX_DEPTH = 6
 _SAMPLE_LINES = 360
+# an indentation, a mark of quotation, a name; and what shows that the log itself begins behind it
+_CONSTANT = r"[ \t]+|(?:> ?)+|\[?[A-Za-z][\w.@/-]*\]?(?: [\w.@/-]+)?(?:: ?| ?[|>] ?| )"
+_TELLING = r"\[20\d\d-\d\d-\d\d |Traceback \(most recent call last\):|usage: |\$ |[\w.]+Error: "
 _STRONG_FIRST = frozenset("([0123456789")  # what a strong prefix can begin with
 
 
@@ -101,7 +105,11 @@ def learn(samples: Iterable[bytes]) -> Transports:
         lines = [text for text in (_without_strong(line, names) for line in lines) if text.strip()]
         kinds, lines = _level(lines)
         if not kinds:
-            break
+            kind = _constant(lines)
+            if kind is None:
+                break
+            kinds = (kind,)
+            lines = [found.rest for text in lines if (found := kind.peel(text)) is not None]
         levels.append(kinds)
     return Transports(tuple(levels), tuple(sorted(names)))
 
@@ -117,26 +125,26 @@ def _without_strong(text: str, names: set[str]) -> str:
 
 def _level(lines: Sequence[str]) -> tuple[tuple[Kind, ...], list[str]]:
     """The kinds that the lines have in common, and the lines without them."""
-    fits: dict[str, dict[int, str]] = {}  # kind -> line -> what remains of the line
+    fits: dict[str, dict[int, Peeled]] = {}  # kind -> line -> what was peeled
     for at, text in enumerate(lines):
         json = text[:1] == "{"
         for kind in KINDS:
             if not kind.strong and kind.might(text):
                 found = kind.peel(text)
                 if found is not None:
-                    fits.setdefault(kind.name, {})[at] = found.rest
+                    fits.setdefault(kind.name, {})[at] = found
                     if json:  # the shapes are tried from the narrowest on
                         break
     _choose_between_times(fits)
-    kinds = tuple(k for k in KINDS if k.name in fits and _believed(k, len(fits[k.name]), len(lines)))
+    kinds = tuple(k for k in KINDS if k.name in fits and _believed(k, fits[k.name].values(), len(lines)))
     rest: dict[int, str] = {}
     for kind in kinds:
-        for at, text in fits[kind.name].items():
-            rest.setdefault(at, text)
+        for at, peeled in fits[kind.name].items():
+            rest.setdefault(at, peeled.rest)
     return kinds, [strip_text(rest.get(at, text)) for at, text in enumerate(lines)]
 
 
-def _choose_between_times(fits: dict[str, dict[int, str]]) -> None:
+def _choose_between_times(fits: dict[str, dict[int, Peeled]]) -> None:
     """A journal puts host and program behind *every* time. Where only some lines look so, it is
     their text ("2026-... WARNING root: ...") and the times are bare."""
     journal = fits.get("journald")
@@ -150,7 +158,24 @@ def _choose_between_times(fits: dict[str, dict[int, str]]) -> None:
             fits.pop(name, None)
 
 
-def _believed(kind: Kind, count: int, total: int) -> bool:
+def _believed(kind: Kind, peeled: Collection[Peeled], total: int) -> bool:
+    count = len(peeled)
+    if kind.few and len({p.stream for p in peeled}) > min(16, count // 3):
+        return False
     if kind.alone and count == total:
         return True
     return count >= kind.least and count >= kind.share * total
+
+
+def _constant(lines: Sequence[str]) -> Kind | None:
+    """The kind of a prefix that all lines share, where what follows shows that it is one."""
+    long = [text for text in lines if len(text) > 32]  # of empty lines only a part of it may be left
+    if len(long) < 5:
+        return None
+    first, last = min(long), max(long)
+    size = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    m = re.match(_CONSTANT, first[:size])
+    if m is None or not any(re.match(_TELLING, text[m.end() :]) for text in long):
+        return None
+    kind = constant(m[0])
+    return kind if all(kind.peel(text) is not None for text in lines) else None

@@ -74,6 +74,8 @@ def test_trailing_blanks_of_a_prefix_may_be_cut_off(transport: str) -> None:
         ("torchrun", "default3"),
         ("mpi", "1,3"),
         ("pdsh", "gpu-node03"),
+        ("stern", "sglang-7d9c6b5f4-x2x8z server"),
+        ("supervisor", "sglang"),
         ("kubernetes_slurm", "pod/sglang-0/server/3"),
         ("journald_compose", "docker[812]/sglang-1"),
         ("plain", ""),
@@ -92,7 +94,7 @@ def test_several_services_are_told_apart() -> None:
     log = scanned(data.encode(), ["exited with code 137", "Traceback (most"])
     assert [x.stream for x in log.window(0, 1, 2)] == ["sglang-0", "sglang-1"]
     (gone,) = log.lines("exited with code 137")
-    assert (gone.stream, gone.text) == ("sglang-0", " exited with code 137")
+    assert (gone.stream, gone.text) == ("sglang-0", "sglang-0 exited with code 137")
     assert log.count("Traceback (most") == 4
 
 

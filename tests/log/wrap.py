@@ -94,6 +94,14 @@ FORMS: dict[str, Callable[[Sequence[str]], str]] = {
     "ts_iso": _wrapper(lambda i, line: f"2026-11-29 {_clock(i)} {line}"),
     "github_actions": _wrapper(lambda i, line: f"{_iso(i)[:27]}Z {line}"),
     "pdsh": _wrapper(lambda i, line: f"gpu-node03: {line}"),
+    "stern": _wrapper(lambda i, line: f"sglang-7d9c6b5f4-x2x8z server {line}"),
+    "supervisor": _wrapper(lambda i, line: f"sglang: {line}"),
+    "indented": _wrapper(lambda i, line: f"    {line}"),
+    "quoted": _wrapper(lambda i, line: f"> {line}"),
+    "logging": _wrapper(lambda i, line: f"2026-11-29 {_clock(i)},{i:03d} - __main__ - INFO - {line}"),
+    "loguru": _wrapper(lambda i, line: f"2026-11-29 {_clock(i)}.{i:03d} | INFO     | runner:go:12 - {line}"),
+    "airflow": _wrapper(lambda i, line: f"[2026-11-29, {_clock(i)} UTC] {{subprocess.py:93}} INFO - {line}"),
+    "grafana": _wrapper(lambda i, line: f"{_iso(i)}\t{line}"),
     "ansi": _wrapper(_coloured),
     "json_logger": _wrapper(
         lambda i, line: json.dumps({"timestamp": _iso(i), "level": "INFO", "message": line})
