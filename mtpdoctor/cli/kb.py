@@ -53,9 +53,10 @@ def run(args: argparse.Namespace) -> int:
 
 def hooks() -> Hooks:
     """What lint needs of the layers above the knowledge."""
+    from mtpdoctor.diagnose.examples import apply_remedy, facts_of
     from mtpdoctor.kb.lint import Hooks
 
-    return Hooks()
+    return Hooks(apply_remedy, facts_of)
 
 
 def _check_files(files: list[Path]) -> None:

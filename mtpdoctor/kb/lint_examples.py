@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpdoctor.facts import UNKNOWN, Fact, Facts, Source, make_facts
+from mtpdoctor.facts import Fact, Facts, Source, make_facts
 from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.load import origin_problem
-from mtpdoctor.kb.match import match_rules
+from mtpdoctor.kb.match import known_release, match_rules
 from mtpdoctor.kb.templates import resolve_remedy
 from mtpdoctor.kb.types import Match, Role, Rule
 from mtpdoctor.kb.yaml_source import Problem
@@ -132,8 +132,7 @@ def _first_fix(rule: Rule, match: Match, wanted: str, facts: Facts) -> Iterator[
     for remedy in rule.remedies:
         if remedy.generate:
             return  # computed above the knowledge
-        release = facts.look("release")
-        if remedy.releases.holds(None if release is UNKNOWN else release) is False:
+        if remedy.releases.holds(known_release(facts)) is False:
             continue
         if evaluate(remedy.when, facts, match.captures) is False:
             continue

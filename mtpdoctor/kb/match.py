@@ -68,7 +68,7 @@ class _Matcher:
         self.reading = reading
         self.attempt = attempt
         self.facts = facts
-        self.release = _known_release(facts)
+        self.release = known_release(facts)
         self.deadline = time.process_time() + BUDGET_SECONDS
         self.timeouts = 0  # of the rule being tried
         self._lines: dict[str, list[Line]] = {}
@@ -298,7 +298,8 @@ def _rebuilt(node: Traceback) -> str:
     return "\n".join(parts)
 
 
-def _known_release(facts: Facts) -> Release | None:
+def known_release(facts: Facts) -> Release | None:
+    """The release of the facts; None when it is not known or no release number."""
     value = facts.look("release")
     if value is UNKNOWN or value is None:
         return None
