@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -91,6 +90,8 @@ class LaunchDocument:
 
     def diff(self, other: LaunchDocument, name: str | None = None) -> str:
         """Unified diff from this text to ``other``'s; empty when they are equal."""
+        import difflib
+
         name = name or self.name
         out: list[str] = []
         for line in difflib.unified_diff(

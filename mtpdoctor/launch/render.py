@@ -9,9 +9,18 @@ from mtpdoctor.launch.types import FlagUse, LaunchCommand
 
 _REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|[@*]|\{[\w@*]+[^{}]*\}|\([^()]*\))|`[^`]*`")
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
 
 def _word(value: str) -> str:
-    """Quoted for a shell; what only the person's own shell can resolve stays live in double quotes."""
+    """Quoted for a shell; what only the person's own shell can resolve stays live in double quotes.
+
+    Line breaks and control characters are written as bash's ``$'..'`` escapes: the line stays one line.
+    """
+    if _CONTROL.search(value):
+        text = value.replace("\\", "\\\\").replace("'", "\\'")
+        return "$'" + _CONTROL.sub(lambda m: _ESCAPES.get(m[0], f"\\x{ord(m[0]):02x}"), text) + "'"
     if _REFERENCE.search(value):
         out: list[str] = []
         at = 0

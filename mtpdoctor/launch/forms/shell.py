@@ -40,7 +40,7 @@ def read_shell(text: str, name: str, form: Form) -> tuple[list[Site], Form]:
             ) from None
         if sites:
             return sites, _narrow(sites, form)
-        seen += reader.seen
+        seen = seen or reader.seen if start == starts[0] else seen
     raise no_server(name, _found(text, seen))
 
 

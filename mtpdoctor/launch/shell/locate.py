@@ -13,7 +13,8 @@ from mtpdoctor.launch.shell.scope import Scope
 from mtpdoctor.launch.words import Binding, Site, Word
 
 AddEnv = Callable[[str, str], list[Splice]]
-_ENV_WORD = re.compile(r"[A-Za-z_]\w*=")
+_ENV_WORD = re.compile(r"(--env=)?([A-Za-z_]\w*)=(.*)", re.S)
+_ENV_OPTIONS = ("--env", "-x", "-e", "-E")
 
 
 @dataclass(slots=True)
@@ -22,7 +23,7 @@ class Surroundings:
     shell; ``nested`` reads such a text; ``env_adder`` is used where nothing more fitting exists."""
 
     bindings: list[Binding]
-    env_adder: Callable[[Sequence[Word], int, Sequence[Word]], AddEnv]
+    env_adder: Callable[[Sequence[Word], int], AddEnv]
     layer_of: Callable[[Word], Layer | None]
     nested: Callable[[Layer, Sequence[Binding], Scope, AddEnv | None], list[Site]]
     scope: Scope
@@ -41,13 +42,13 @@ def locate(words: Sequence[Word], around: Surroundings) -> list[Site]:
     if program is None:
         return _nested_words(words, around)
     start, end = program
-    env_words = [w for w in words[:start] if _ENV_WORD.match(w.value)]
+    carriers = [i for i in range(start) if _ENV_WORD.match(words[i].value)]
     return [
         Site(
             program=tuple(words[start:end]),
             args=tuple(words[end:]),
-            bindings=(*around.bindings, *map(_word_binding, env_words)),
-            add_env=around.env_adder(words, start, env_words),
+            bindings=(*around.bindings, *(_carried(words, i) for i in carriers)),
+            add_env=_carried_add(words, carriers[-1]) if carriers else around.env_adder(words, start),
             env_files=tuple(around.scope.env_files),
             scheduler=around.scheduler,
         )
@@ -91,11 +92,30 @@ def _nested_words(words: Sequence[Word], around: Surroundings) -> list[Site]:
     return sites
 
 
-def _word_binding(word: Word) -> Binding:
-    name, _, value = word.value.partition("=")
+def _option_before(words: Sequence[Word], i: int) -> int:
+    """Where ``--env NAME=value`` (``-x`` of mpirun) begins; ``i`` for the bare ``NAME=value`` of ``env``."""
+    return i - 1 if i and words[i - 1].value in _ENV_OPTIONS else i
+
+
+def _carried(words: Sequence[Word], i: int) -> Binding:
+    """A variable that a word in front of the program sets."""
+    word = words[i]
+    option, name, value = _ENV_WORD.match(word.value).groups("")  # type: ignore[union-attr]
     return Binding(
         name,
         value,
-        lambda new: word.host.replace(word, f"{name}={new}"),
-        lambda: word.host.remove([word]),
+        lambda new: word.host.replace(word, f"{option}{name}={new}"),
+        lambda: word.host.remove(words[_option_before(words, i) : i + 1]),
     )
+
+
+def _carried_add(words: Sequence[Word], i: int) -> AddEnv:
+    """Another variable behind that of ``words[i]``, in the same way."""
+    word = words[i]
+    option = _ENV_WORD.match(word.value).group(1) or ""  # type: ignore[union-attr]
+    before = [w.value for w in words[_option_before(words, i) : i]]
+
+    def add(name: str, value: str) -> list[Splice]:
+        return word.host.insert_after(word, [[*before, f"{option}{name}={value}"]])
+
+    return add

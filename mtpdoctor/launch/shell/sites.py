@@ -202,8 +202,8 @@ class ShellReader:
         return bindings
 
     def _launch(self, command: SimpleCommand, words: list[Word]) -> None:
-        def env_adder(words: Sequence[Word], start: int, env_words: Sequence[Word]) -> AddEnv:
-            return self.outer_add_env or self._env_adder(command, words, start, env_words)
+        def env_adder(words: Sequence[Word], start: int) -> AddEnv:
+            return self.outer_add_env or self._env_adder(command, words, start)
 
         around = Surroundings(
             bindings=self._outer_bindings(command),
@@ -236,9 +236,7 @@ class ShellReader:
         except ShellSyntaxError as error:
             raise ShellSyntaxError(str(error), _offset(inner, error.offset, self.layer)) from None
 
-    def _env_adder(
-        self, command: SimpleCommand, words: Sequence[Word], program: int, env_words: Sequence[Word]
-    ) -> AddEnv:
+    def _env_adder(self, command: SimpleCommand, words: Sequence[Word], program: int) -> AddEnv:
         layer, text, export = self.layer, self.layer.text, self._export
 
         def add(name: str, value: str) -> list[Splice]:
@@ -249,9 +247,6 @@ class ShellReader:
                 assert m is not None
                 blank = Raw(layer.source(m.start(), m.end()), m[0]) if m[0] else " "
                 return [Splice(layer, last.end, last.end, (blank, assign))]
-            if env_words:
-                last_word = env_words[-1]
-                return last_word.host.insert_after(last_word, [[f"{name}={value}"]])
             indent = text[text.rfind("\n", 0, command.start) + 1 : command.start]
             if export is not None and export.indent == (indent if not indent.strip() else ""):
                 newline = "\r\n" if "\r\n" in text else "\n"
