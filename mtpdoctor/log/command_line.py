@@ -62,7 +62,7 @@ def find_command(lines: Sequence[Line]) -> tuple[str, Line] | None:
 
 def is_command(line: Line) -> bool:
     """Does the line (the first of several, where backslashes continue it) show a launch command?"""
-    return _clean(line) is not None
+    return _clean(line) is not None or _is_listed(line)
 
 
 def _better(new: str, old: str) -> bool:
@@ -72,6 +72,8 @@ def _better(new: str, old: str) -> bool:
 
 def command_at(lines: Sequence[Line], i: int) -> str | None:
     """The command that begins at line ``i``, with its continuation lines, or None."""
+    if _is_listed(lines[i]):
+        return _listed(lines, i)
     text = _clean(lines[i])
     if text is None:
         return None
@@ -124,6 +126,44 @@ def _clean(line: Line) -> str | None:
     if text[:1] in "'\"`" and text[-1:] == text[:1] and len(text) > 2:
         text = text[1:-1]
     return text.strip()
+
+
+def _is_listed(line: Line) -> bool:
+    """One word a line, as ``kubectl describe`` and YAML lists show a command."""
+    return line.body.strip().lstrip("- ").strip("'\"") == "sglang.launch_server"
+
+
+def _listed(lines: Sequence[Line], i: int) -> str | None:
+    stream, indent = (lines[i].file, lines[i].stream), _indent(lines[i])
+    marked = lines[i].body.lstrip().startswith("- ")
+    words: list[str] = []
+    for line in reversed(lines[max(i - 8, 0) : i]):
+        if (line.file, line.stream) != stream or _indent(line) != indent or not line.body.strip():
+            break
+        words.insert(0, _word(line))
+    words.append("sglang.launch_server")
+    for line in lines[i + 1 : i + 200]:
+        if (line.file, line.stream) != stream:
+            continue
+        if line.body.strip() in ("Args:", "args:"):
+            continue
+        dashed = line.body.lstrip().startswith("- ")
+        if _indent(line) != indent or not line.body.strip() or dashed != marked:
+            break
+        words.append(_word(line))
+    if "-m" not in words or len(words) < 4:
+        return None
+    words = words[max(words.index("-m") - 1, 0) :]
+    return " ".join(shlex.quote(w) for w in words)
+
+
+def _indent(line: Line) -> int:
+    return len(line.body) - len(line.body.lstrip())
+
+
+def _word(line: Line) -> str:
+    text = re.sub(r"^- ", "", line.body.strip())
+    return text[1:-1] if text[:1] in "'\"" and text[-1:] == text[:1] and len(text) > 1 else text
 
 
 def _before_arguments(body: str) -> str:

@@ -38,7 +38,10 @@ LITERALS = (
     "NVIDIA L",
     "NVIDIA R",
     "NVIDIA G",
+    "NVIDIA T",
     "NVIDIA_",
+    "AMD Instinct",
+    "AMD_Instinct",
     "cuda capability",
     "device_name=",
     "compute capability",
@@ -95,9 +98,9 @@ _SIMPLE: tuple[tuple[str, str, re.Pattern[str]], ...] = (
 _ARCHITECTURE = lazy(r"Load weight end\..*?\btype=(\w+)")
 _ACCEPT_LEN = lazy(r"accept len: (\d+(?:\.\d+)?)")
 _GPU_NAME = lazy(
-    r"\b(?:NVIDIA[ _])((?:GeForce[ _])?(?:RTX[ _](?:PRO[ _])?\w+(?:[ _](?:Ti|SUPER|D|Ada Generation|Blackwell \w+ Edition))?"
-    r"|H\d{2,3}(?:[ _](?:PCIe|NVL|80GB HBM3|SXM\w*))?|GH200(?:[ _]\w+)?|GB\d{2,3}|B\d{3}|A\d{2,3}(?:-\w+(?:-\w+)?)?|L\d{1,2}S?|T4|V100\S*"
-    r"|RTX \w+))(?![\w])"
+    r"\b(NVIDIA[ _](?:GeForce[ _])?(?:RTX[ _](?:PRO[ _])?[A-Z]?\d{3,4}\w*(?:[ _](?:Ti|SUPER|D|Ada(?:[ _]Generation)?"
+    r"|Blackwell(?:[ _]\w+[ _]Edition)?))?|H\d{2,3}(?:[ _](?:PCIe|NVL|80GB[ _]HBM3|SXM\w*))?|GH200(?:[ _]\w+)?|GB\d{2,3}"
+    r"|B\d{3}|A\d{2,3}G?(?:-\w+)*|L\d{1,2}S?|T4|Thor)|Tesla[ _][VTPM]\d{1,3}\S*|AMD[ _]Instinct[ _]MI\d+\w*)(?![A-Za-z0-9])"
 )
 _CAPABILITY = (
     lazy(r"with cuda capability sm_(\d{2,3})a? is not compatible", re.I),
@@ -144,8 +147,12 @@ class Observer:
         self._hardware(line, text)
 
     def _hardware(self, line: Line, text: str) -> None:
-        if "NVIDIA" in text and "host.gpu.name" not in self._seen and (m := _GPU_NAME.search(text)):
-            self._note("host.gpu.name", "NVIDIA " + m[1].replace("_", " "), line)
+        if (
+            ("NVIDIA" in text or "Tesla" in text or "Instinct" in text)
+            and "host.gpu.name" not in self._seen
+            and (m := _GPU_NAME.search(text))
+        ):
+            self._note("host.gpu.name", m[1].replace("_", " "), line)
         if "apability" in text and "host.gpu.sm" not in self._seen:
             for pattern in _CAPABILITY:
                 if m := pattern.search(text):

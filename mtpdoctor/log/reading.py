@@ -6,7 +6,6 @@ lines around markers, so that hours of healthy serving cost nothing beyond the p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
@@ -18,7 +17,6 @@ from mtpdoctor.log import observe as _observe
 from mtpdoctor.log import stages as _stages
 from mtpdoctor.log import traceback as _traceback
 from mtpdoctor.log.events import RawEvent
-from mtpdoctor.log.leftover import learn_leftover, without
 from mtpdoctor.log.scan import ScannedLog, scan
 from mtpdoctor.log.source import LogSource, open_source
 from mtpdoctor.log.tracelines import is_frame
@@ -36,7 +34,7 @@ _MARKERS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(_observe.LITERALS, (0, 0)),
     **dict.fromkeys(_stages.LITERALS, (0, 0)),
     **dict.fromkeys(_attempts.LITERALS, (0, 1)),
-    **dict.fromkeys(_command_line.LITERALS, (1, 30)),
+    **dict.fromkeys(_command_line.LITERALS, (4, 60)),
     **dict.fromkeys(_event_patterns.LITERALS, (2, 6)),
     **dict.fromkeys(_traceback.LITERALS, (3, 60)),
 }
@@ -168,7 +166,6 @@ class _Reader:
         self._parser = _traceback.TracebackParser()
         self._lines: list[Line] = []
         self._plain: list[Line] = []
-        self._leftover: re.Pattern[str] | None = None  # of the file being read
 
     def run(self) -> tuple[list[Line], list[RawEvent]]:
         """All lines read, and all events, both in order."""
@@ -212,7 +209,6 @@ class _Reader:
         return {number: _merged(ranges, self._files[number].line_count) for number, ranges in regions.items()}
 
     def _file(self, number: int, count: int, regions: Sequence[tuple[int, int]]) -> None:
-        self._leftover = learn_leftover(self._sample(number, count))
         at = 0  # last line read
         for first, last in regions:
             first = max(first, at + 1)
@@ -231,18 +227,10 @@ class _Reader:
                 at = upto
                 steps += 1
 
-    def _sample(self, number: int, count: int) -> list[Line]:
-        lines = self._hits.window(number, 1, min(count, _TAIL))
-        return lines + (
-            self._hits.window(number, max(count - _TAIL, _TAIL + 1), count) if count > _TAIL else []
-        )
-
     def _backwards(self, number: int, first: int, floor: int) -> int:
         """The region may begin inside a traceback: go back to its head."""
         for _ in range(5):
             lines = self._hits.window(number, first, first)
-            if lines and self._leftover is not None:
-                lines = [without(lines[0], self._leftover)]
             if not lines or not (is_frame(lines[0]) or lines[0].body.startswith("    ")):
                 break
             first = max(first - _STEP, floor + 1)
@@ -253,8 +241,6 @@ class _Reader:
     def _take(self, number: int, first: int, last: int) -> None:
         for start in range(first, last + 1, 2000):
             for line in self._hits.window(number, start, min(start + 1999, last)):
-                if self._leftover is not None:
-                    line = without(line, self._leftover)
                 self._lines.append(line)
                 if not self._parser.feed(line):
                     self._plain.append(line)

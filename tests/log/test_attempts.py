@@ -169,3 +169,18 @@ def test_the_shell_trace_shows_what_variables_became() -> None:
     ).attempt
     assert attempt is not None
     assert attempt.command_text == "python -m sglang.launch_server --model-path /m"
+
+
+def test_a_command_one_word_a_line() -> None:
+    attempt = reading_from_text(
+        "    Image:         lmsysorg/sglang:v0.5.10\n"
+        "    Command:\n      python3\n      -m\n      sglang.launch_server\n"
+        "    Args:\n      --model-path\n      /models/a b\n      --tp\n      2\n    State: Waiting\n"
+    ).attempt
+    assert attempt is not None
+    assert attempt.command_text == "python3 -m sglang.launch_server --model-path '/models/a b' --tp 2"
+    listed = reading_from_text(
+        'command:\n- python3\n- -m\n- sglang.launch_server\n- --model-path\n- /m\n- --tp\n- "2"\nports:\n'
+    ).attempt
+    assert listed is not None
+    assert listed.command_text == "python3 -m sglang.launch_server --model-path /m --tp 2"

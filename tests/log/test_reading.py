@@ -151,6 +151,36 @@ def test_releases(line: str, release: str | None) -> None:
     assert [o.value for o in attempt.observations if o.name == "release"] == ([release] if release else [])
 
 
+@pytest.mark.parametrize(
+    ("line", "facts"),
+    [
+        ("GPU 0,1,2,3: NVIDIA H200", {"host.gpu.name": "NVIDIA H200"}),
+        ("GPU 0,1,2,3 Compute Capability: 9.0", {"host.gpu.sm": 90}),
+        ("GPU 0: NVIDIA GeForce RTX 4090", {"host.gpu.name": "NVIDIA GeForce RTX 4090"}),
+        (
+            "Config file not found at E=8,N=256,device_name=NVIDIA_H100_80GB_HBM3.json",
+            {"host.gpu.name": "NVIDIA H100 80GB HBM3"},
+        ),
+        (
+            "device_name=NVIDIA_RTX_PRO_6000_Blackwell_Server_Edition,dtype=fp8.json",
+            {"host.gpu.name": "NVIDIA RTX PRO 6000 Blackwell Server Edition"},
+        ),
+        ("GPU 0: NVIDIA A100-SXM4-80GB", {"host.gpu.name": "NVIDIA A100-SXM4-80GB"}),
+        ("device_name=AMD_Instinct_MI300X.json", {"host.gpu.name": "AMD Instinct MI300X"}),
+        (
+            "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch",
+            {"host.gpu.name": "NVIDIA GeForce RTX 5090", "host.gpu.sm": 120},
+        ),
+        ("NVIDIA driver on your system is too old", {}),
+        ("NVIDIA A New Era of Computing", {}),
+    ],
+)
+def test_gpus(line: str, facts: dict) -> None:
+    attempt = reading_from_text(line + "\n").attempt
+    assert attempt is not None
+    assert {o.name: o.value for o in attempt.observations if o.name.startswith("host.")} == facts
+
+
 def test_memory_of_an_out_of_memory_message() -> None:
     attempt = reading_from_text(
         "[2026-01-01 00:00:02 TP1] Scheduler hit an exception: Traceback (most recent call last):\n"
