@@ -19,6 +19,7 @@ from mtpdoctor import __version__
 from mtpdoctor.kb.codec import rule_in, rule_out
 from mtpdoctor.kb.knowledge import Knowledge, RuleHead, head_of, literals_of
 from mtpdoctor.kb.types import Rule
+from mtpdoctor.paths import cache_folder
 
 FORMAT = 1
 
@@ -38,9 +39,7 @@ def source_key(files: Sequence[Path]) -> str:
 def cache_file(folders: Sequence[Path]) -> Path | None:
     """Where the compiled form of these folders is kept; None when there is no cache folder."""
     try:
-        import platformdirs
-
-        base = Path(platformdirs.user_cache_dir("mtpdoctor", appauthor=False))
+        base = cache_folder()
     except Exception:  # no home, broken environment: work without a cache
         return None
     name = f"{zlib.crc32(os.fsencode(os.pathsep.join(map(str, folders)))):08x}"

@@ -11,9 +11,18 @@ from mtpdoctor.kb import cache
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.kb.yaml_source import Problem
+from mtpdoctor.paths import knowledge_folder
 
-ENVIRONMENT = "MTPDOCTOR_KNOWLEDGE"
-_PACKAGE = Path(__file__).resolve().parent.parent
+__all__ = [
+    "Knowledge",
+    "KnowledgeError",
+    "knowledge_files",
+    "knowledge_folder",
+    "load_knowledge",
+    "origin_problem",
+    "read_rules",
+]
+
 _SKIPPED = {"releases"}  # data about releases, not rules
 
 
@@ -27,23 +36,6 @@ class KnowledgeError(UserError):
         super().__init__(
             "\n".join([f"{head}:", *(f"  {p}" for p in self.problems)]), hint="see docs/knowledge-format.md"
         )
-
-
-def knowledge_folder() -> Path:
-    """The folder of the rules: $MTPDOCTOR_KNOWLEDGE, the checkout's, or the one in the wheel.
-
-    Raises UserError when there is none.
-    """
-    named = os.environ.get(ENVIRONMENT)
-    if named:
-        folder = Path(named).expanduser()
-        if not folder.is_dir():
-            raise UserError(f"{ENVIRONMENT} names no folder: {named}")
-        return folder
-    for folder in (_PACKAGE / "_knowledge", _PACKAGE.parent / "knowledge"):
-        if folder.is_dir():
-            return folder
-    raise UserError("the knowledge folder is missing", hint=f"reinstall mtpdoctor or set {ENVIRONMENT}")
 
 
 def knowledge_files(folder: Path) -> list[Path]:
@@ -102,7 +94,7 @@ def _shown(path: Path, base: Path | None) -> str:
 def load_knowledge(
     folder: Path | None = None, *, extra: Path | None = None, use_cache: bool = True
 ) -> Knowledge:
-    """The rules of ``folder`` (default: :func:`knowledge_folder`) and of an ``extra`` folder of one's own.
+    """The rules of ``folder`` (default: :func:`mtpdoctor.paths.knowledge_folder`) and of an ``extra`` folder of one's own.
 
     Raises KnowledgeError listing every problem, UserError when a folder is missing.
     """

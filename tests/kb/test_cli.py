@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(tmp_path / "knowledge", rule_text(GOOD), other)
     (tmp_path / "knowledge" / "releases").symlink_to(own / "releases")
     monkeypatch.setenv("MTPDOCTOR_KNOWLEDGE", str(tmp_path / "knowledge"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path / "cache"))
     return tmp_path / "knowledge"
 
 
@@ -110,7 +110,7 @@ def test_every_rule_of_the_own_knowledge_can_be_explained(
     from mtpdoctor.cli.explain import explain
     from mtpdoctor.kb.load import load_knowledge
 
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path))
     for rule in load_knowledge().rules:
         lines = explain(rule, 80)
         assert lines[0].startswith(rule.id)

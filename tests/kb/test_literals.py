@@ -48,6 +48,14 @@ def regex_and_text(draw: st.DrawFn, depth: int = 3) -> tuple[str, str]:
     return inner + other, text + other_text
 
 
+def matches(pattern: str, text: str) -> bool:
+    """Whether the text is matched in full (nested stars may take for ever: then it does not count)."""
+    try:
+        return engine.fullmatch(pattern, text[:2000], timeout=0.2) is not None
+    except TimeoutError:
+        return False
+
+
 KINDS = ("word", "any", "set", "group", "lookahead", "repeat", "star", "either", "caseless", "join")
 
 
@@ -55,8 +63,7 @@ KINDS = ("word", "any", "set", "group", "lookahead", "repeat", "star", "either",
 @given(regex_and_text())
 def test_every_match_contains_every_required_piece(pair: tuple[str, str]) -> None:
     pattern, text = pair
-    found = re.fullmatch(pattern, text)
-    if found is None:  # a caseless "é" or a set drawn in another case may not match
+    if not matches(pattern, text):
         return
     for piece in required_pieces(pattern):
         assert piece in text
@@ -69,7 +76,7 @@ def test_the_literal_is_in_one_line_of_the_match(left: tuple[str, str], right: t
     text = left[1] + "some literal" + right[1]
     literal = required_literal(pattern)
     assert len(literal) >= 6
-    if re.fullmatch(pattern, text):
+    if matches(pattern, text):
         assert any(literal in line for line in text.split("\n"))
 
 

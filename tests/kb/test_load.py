@@ -21,7 +21,7 @@ OTHER = rule_text("match: ['other words']", "MTP0002")
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.setenv("MTPDOCTOR_CACHE", str(folder))
     monkeypatch.delenv("MTPDOCTOR_KNOWLEDGE", raising=False)
     return folder
 
@@ -92,7 +92,7 @@ def test_a_damaged_cache_is_made_anew(damage: str, tmp_path: Path, cache_folder:
 def test_no_cache_folder_is_no_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "k", OTHER)
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path / "file"))
     assert list(load_knowledge(tmp_path / "k").by_id) == ["MTP0002"]
     assert cache.write(tmp_path / "file" / "x.jsonl", "key", []) is False
 
@@ -112,7 +112,7 @@ def test_the_folder_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert knowledge_folder() == tmp_path / "k"
     assert list(load_knowledge().by_id) == ["MTP0002"]
     monkeypatch.setenv("MTPDOCTOR_KNOWLEDGE", str(tmp_path / "none"))
-    with pytest.raises(UserError, match="names no folder"):
+    with pytest.raises(UserError, match="is no folder"):
         load_knowledge()
     with pytest.raises(UserError, match="no folder of knowledge"):
         load_knowledge(tmp_path / "none")
