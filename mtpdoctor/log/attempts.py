@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mtpdoctor.log.command_line import command_at, find_command, is_command
+from mtpdoctor.log.command_line import best_command, commands_in
 from mtpdoctor.log.event_patterns import Weight
 from mtpdoctor.log.events import RawEvent, exit_status
 from mtpdoctor.log.observe import Observer
@@ -46,16 +46,22 @@ _IDENTITY = (
 class _Item:
     """Something noteworthy at one line."""
 
-    __slots__ = ("event", "line", "stage", "what")
+    __slots__ = ("event", "line", "stage", "text", "what")
 
     def __init__(
-        self, line: Line, what: str, event: RawEvent | None = None, stage: Stage | None = None
+        self,
+        line: Line,
+        what: str,
+        event: RawEvent | None = None,
+        stage: Stage | None = None,
+        text: str | None = None,
     ) -> None:
         self.line = line
         # command | warning | usage | server_args | container | mark | ready | event | batch | end
         self.what = what
         self.event = event
         self.stage = stage
+        self.text = text  # of a command
 
     @property
     def anchor(self) -> Line:
@@ -83,19 +89,16 @@ def items_of(lines: Sequence[Line], events: Sequence[RawEvent]) -> list[_Item]:
     ``lines`` are those outside tracebacks.
     """
     items: list[_Item] = []
-    for i, line in enumerate(lines):
+    commands = {line.key: text for text, line in commands_in(lines)}
+    for line in lines:
         body = line.body
         if not body:
             continue
         if is_batch(line):
             items.append(_Item(line, "batch"))
             continue
-        if (
-            ("launch_server" in body or "sglang" in body)
-            and is_command(line)
-            and command_at(lines, i) is not None
-        ):
-            items.append(_Item(line, "command"))
+        if line.key in commands:
+            items.append(_Item(line, "command", text=commands[line.key]))
             continue
         if "launch_server.py:" in body and _LAUNCH_WARNING.search(body):
             items.append(_Item(line, "warning"))
@@ -218,7 +221,8 @@ def build_attempt(
     observer = Observer()
     for line in lines:
         observer.feed(line)
-    text, command = find_command(lines) or (None, None)
+    shown = [(i.text, i.line) for i in items if i.text is not None]
+    text, command = best_command(shown) or (None, None)
     return Attempt(
         index=index,
         first=(spans[0].file, spans[0].first),

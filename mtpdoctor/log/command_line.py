@@ -19,7 +19,7 @@ LITERALS = (
 )
 
 _LAUNCH = lazy(
-    r"(?:\bpython[\d.]*\s+(?:-\w+\s+)*-m\s+sglang\.launch_server\b|\bsglang\s+serve\b|\bsglang/launch_server\.py\b|\S*launch_server\.py\b"
+    r"(?:\bpython[\d.]*\s+(?:-\w+\s+)*-m\s+sglang\.launch_server\b|\bsglang\s+serve\b|\bsglang/launch_server\.py\b|\blaunch_server\.py\b"
     r"|-m\s+sglang\.launch_server\b)"
 )
 _FLAG = lazy(r"\s--?[a-zA-Z]|\s\$?\{?\w*MODEL|\s\\?$")
@@ -36,6 +36,7 @@ _NOT_COMMAND = lazy(
     r"|^\s*\w+\s+\d+\s+[\d.]+\s+[\d.]+\s+\d+\s+\d+|No module named|command not found|\bTraceback\b|Killed\s|已杀死|段错误|核心已转储|Aborted\s|Segmentation fault"
     r"|grep |dead but|please use|Please (?:use|run)|try running|pip install|^\s*//"
 )
+_MORE = lazy(r"^\s*>\s+")  # the shell's prompt on a continuation line
 _ASSIGN = lazy(r"^(?:env\s+)?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s'\"]*)\s+)*$")
 
 
@@ -49,45 +50,49 @@ def launch_command(attempt: Attempt, reading: LogReading | None = None) -> tuple
     return attempt.command_text, attempt.command
 
 
-def find_command(lines: Sequence[Line]) -> tuple[str, Line] | None:
-    """The launch command shown in ``lines`` (in order); where there are several, the last that no shell
-    variable is left in. None when no line shows one."""
-    best: tuple[str, Line] | None = None
+def commands_in(lines: Sequence[Line]) -> list[tuple[str, Line]]:
+    """Every launch command shown in ``lines`` (in order), joined, and the line it begins on."""
+    found: list[tuple[str, Line]] = []
+    taken: set[tuple[int, int, int]] = set()  # continuation lines of a command
     for i, line in enumerate(lines):
-        found = command_at(lines, i)
-        if found is not None and (best is None or _better(found, best[0])):
-            best = (found, line)
+        if line.key in taken:
+            continue
+        text = _command_at(lines, i, taken)
+        if text is not None:
+            found.append((text, line))
+    return found
+
+
+def best_command(commands: Sequence[tuple[str, Line]]) -> tuple[str, Line] | None:
+    """The first of several; a later one where a shell's trace shows what the variables had become."""
+    best: tuple[str, Line] | None = None
+    for command in commands:
+        if best is None or ("$" in best[0] and "$" not in command[0]):
+            best = command
     return best
 
 
-def is_command(line: Line) -> bool:
-    """Does the line (the first of several, where backslashes continue it) show a launch command?"""
-    return _clean(line) is not None or _is_listed(line)
-
-
-def _better(new: str, old: str) -> bool:
-    """A shell's trace shows what variables had become; a later, longer form wins over an unexpanded one."""
-    return "$" in old and "$" not in new
-
-
-def command_at(lines: Sequence[Line], i: int) -> str | None:
-    """The command that begins at line ``i``, with its continuation lines, or None."""
+def _command_at(lines: Sequence[Line], i: int, taken: set[tuple[int, int, int]]) -> str | None:
+    """The command that begins at line ``i``, with its continuation lines, which are noted in ``taken``."""
     if _is_listed(lines[i]):
         return _listed(lines, i)
     text = _clean(lines[i])
     if text is None:
         return None
     parts = [text.rstrip()]
+    used: list[Line] = []
     stream = (lines[i].file, lines[i].stream)
-    j = i + 1
-    while parts[-1].endswith("\\") and j < len(lines) and len(parts) < 200:
-        if (lines[j].file, lines[j].stream) == stream:
-            parts.append(re.sub(r"^\s*>\s+", "", lines[j].body).rstrip())
-        j += 1
+    for line in lines[i + 1 : i + 400]:
+        if not parts[-1].endswith("\\") or len(parts) >= 200:
+            break
+        if (line.file, line.stream) == stream:
+            parts.append(_MORE.sub("", line.body).rstrip())
+            used.append(line)
     joined = " ".join(p[:-1].strip() if p.endswith("\\") else p.strip() for p in parts).strip()
-    if len(parts) > 1 and not _LAUNCH.search(joined):
+    if not _has_arguments(joined):
         return None
-    return joined if _has_arguments(joined) else None
+    taken.update(line.key for line in used)
+    return joined
 
 
 def _has_arguments(text: str) -> bool:

@@ -62,7 +62,7 @@ def read_logs(
 
 def reading_from_text(text: str, literals: Iterable[str] = (), name: str = "log") -> LogReading:
     """The reading of a text that is at hand."""
-    return _read([LogSource.of_bytes(text.encode("utf-8", "surrogateescape"), name)], literals)
+    return _read([LogSource.of_bytes(text.encode("utf-8", "surrogatepass"), name)], literals)
 
 
 def outcome(reading: LogReading) -> str:

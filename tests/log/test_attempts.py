@@ -184,3 +184,20 @@ def test_a_command_one_word_a_line() -> None:
     ).attempt
     assert listed is not None
     assert listed.command_text == "python3 -m sglang.launch_server --model-path /m --tp 2"
+
+
+def test_a_wrapped_command_is_one_command() -> None:
+    attempt = reading_from_text(
+        "$ docker run --gpus all \\\n"
+        "    -v $HOME/models:/models \\\n"
+        "    lmsysorg/sglang:v0.5.9 \\\n"
+        "    python3 -m sglang.launch_server \\\n"
+        "    --model-path /models/m \\\n"
+        "    --tp 2\n" + server(1)
+    ).attempt
+    assert attempt is not None
+    assert attempt.command is not None and attempt.command.number == 1
+    assert attempt.command_text == (
+        "docker run --gpus all -v $HOME/models:/models lmsysorg/sglang:v0.5.9 "
+        "python3 -m sglang.launch_server --model-path /models/m --tp 2"
+    )
