@@ -27,8 +27,11 @@ LITERALS = (
     "torch.distributed.run",
 )
 _CONTAINER_START = lazy(
-    r"^== CUDA ==|^=+ NVIDIA|Scheduled restart job, restart counter|Started [Cc]ontainer|Created container|systemd\[\d+\]: Started |^Starting \S*sglang"
+    r"^== CUDA ==|^=+ NVIDIA|Scheduled restart job, restart counter|Started [Cc]ontainer|Created container|systemd\[\d+\]: Started |^Starting \S*sglang|^Started \S*sglang"
 )
+# Process ids and task ids in the names of streams: a restart changes them.
+_PROCESS = lazy(r"\[\d+\]|\bpid=\d+|(?<=\.)[a-z0-9]{6,}(?=@)")
+_SUPERVISOR = lazy(r"\b(?:systemd|kernel|kubelet|dockerd|containerd)\b")
 _LAUNCH_WARNING = lazy(r"launch_server\.py:\d+: \w*Warning")
 # Fields that tell one server process from another.
 _IDENTITY = (
@@ -127,18 +130,32 @@ def boundaries(items: Sequence[_Item]) -> list[int]:
     """Line numbers of one file at which a new launch attempt begins (the first attempt's start is not listed)."""
     out: list[int] = []
     states: dict[str, _State] = {}
+    since: list[str] = []  # what came after the last boundary
     for item in items:
-        stream = item.line.stream
-        state = states.setdefault(stream, _State())
-        start = _starts(item, state)
+        group = _PROCESS.sub("", item.line.stream)
+        state = states.setdefault(group, _State())
+        touched = [s for s in states.values() if s.touched]
+        if item.what == "container":  # told by another program: it speaks of all
+            start = bool(touched) and all(s.ended for s in touched)
+        else:
+            start = _starts(item, state)
         if start:
             at = item.line.number
             if item.what in ("server_args", "event", "mark") and state.last:
                 at = min(at, state.last + 1)
             if not out or at > out[-1]:
                 out.append(at)
-            state = states[stream] = _State()
+            if item.what == "container":
+                states.clear()
+            state = states[group] = _State()
+            since = []
+        since.append(item.what)
         _note(item, state)
+        if item.event is not None and _SUPERVISOR.search(group) and state.ended:
+            for other in states.values():
+                other.ended = True
+    if out and set(since) <= {"container", "warning"}:  # a restart that nothing is known of yet
+        out.pop()
     return out
 
 
@@ -147,7 +164,7 @@ def _starts(item: _Item, state: _State) -> bool:
         return False  # nothing yet, or inside a traceback
     if item.what == "command":
         return state.ended or state.progressed or bool(state.servers)
-    if item.what in ("usage", "container", "warning"):
+    if item.what in ("usage", "warning"):
         return state.ended
     if item.what == "server_args":
         identity = _identity(item.line)
@@ -179,7 +196,7 @@ def _note(item: _Item, state: _State) -> None:
     event = item.event
     end = event.end if event is not None else item.line
     state.last = max(state.last, end.number)
-    if item.what == "command":
+    if item.what in ("command", "container"):
         return
     state.touched = True
     if item.what == "server_args":

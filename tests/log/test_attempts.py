@@ -201,3 +201,23 @@ def test_a_wrapped_command_is_one_command() -> None:
         "docker run --gpus all -v $HOME/models:/models lmsysorg/sglang:v0.5.9 "
         "python3 -m sglang.launch_server --model-path /models/m --tp 2"
     )
+
+
+def test_systemd_restarts_under_new_process_ids() -> None:
+    def journal(program: str, text: str) -> str:
+        return "".join(f"Nov 29 13:46:00 gpu1 {program}: {line}\n" for line in text.splitlines())
+
+    text = (
+        journal("sglang[100]", server(0) + "[2026-01-01 00:00:04] Load weight begin. avail mem=1 GB")
+        + journal("systemd[1]", "sglang.service: Main process exited, code=killed, status=9/KILL")
+        + journal("systemd[1]", "sglang.service: Failed with result 'signal'.")
+        + journal("systemd[1]", "sglang.service: Scheduled restart job, restart counter is at 1.")
+        + journal("systemd[1]", "Started sglang.service - SGLang.")
+        + journal("sglang[200]", server(1) + READY.format(m=1))
+    )
+    reading = reading_from_text(text)
+    assert ranges(reading) == [(1, 4), (5, 9)]
+    assert outcome(reading) == "ready"
+    # the restart has only just begun: what is known is why the launch before it died
+    reading = reading_from_text("".join(text.splitlines(keepends=True)[:6]))
+    assert len(reading.attempts) == 1 and outcome(reading) == "failed"
