@@ -1,0 +1,410 @@
+"""Where SGLang says what: every raise, assert and log statement of a source tree, by message and by line."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mtpdoctor.sglang.source import SourceTree
+from mtpdoctor.sglang.templates import (
+    HOLE,
+    Pieces,
+    common_beginning,
+    literal_length,
+    pattern,
+    percent,
+    show,
+    templates,
+)
+
+_LOGGERS = {
+    "debug",
+    "info",
+    "warning",
+    "warn",
+    "error",
+    "critical",
+    "exception",
+    "fatal",
+    "warning_once",
+    "info_once",
+    "log_info_on_rank0",
+    "log_debug_on_rank0",
+    "print_info_once",
+    "print_warning_once",
+    "print_deprecated_warning",
+    "rank0_log",
+    "rank0_print",
+    "print",
+    "write",
+    "exit",
+}
+ARGUMENT_FILES = ("sglang/srt/server_args.py", "sglang/srt/arg_groups/")
+_SKIP = ("sglang/test/", "/tests/", "sglang/multimodal_gen/")
+_MIN_LITERAL = 6  # characters of fixed text a message must share with a template to be told from others
+_MIN_BEGINNING = 16  # the same where only the beginning can be compared
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One condition on the way to a statement: ``source`` evaluates to ``holds`` there."""
+
+    source: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseSite:
+    """A statement that raises, asserts or logs.
+
+    ``template`` shows holes as ``{}``; "" for a messageless assert. ``reads`` are the attribute names that
+    the guards look at (``page_size``, ``hf_config.architectures``), fields of ServerArgs first.
+    """
+
+    file: str  # "sglang/srt/server_args.py"
+    function: str  # qualified: "ServerArgs._handle_page_size"
+    line: int
+    end_line: int
+    kind: str  # raise | assert | log
+    exception: str  # "ValueError"; the logger's method for kind "log"
+    template: str
+    pieces: Pieces
+    guards: tuple[Guard, ...]
+    reads: tuple[str, ...]
+    code: str  # first source line of the statement, stripped
+
+
+class SiteIndex:
+    """The statements of one source tree, parsed file by file as they are asked for."""
+
+    def __init__(self, source: SourceTree) -> None:
+        self.source = source
+        self._sites: dict[str, tuple[RaiseSite, ...]] = {}
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(f for f in self.source.files() if not any(part in f for part in _SKIP))
+
+    def sites(self, path: str) -> tuple[RaiseSite, ...]:
+        """Statements of one file, in order; empty when it does not parse or exist."""
+        if path not in self._sites:
+            text = self.source.read(path)
+            self._sites[path] = tuple(scan(path, text)) if text else ()
+        return self._sites[path]
+
+    def argument_sites(self) -> tuple[RaiseSite, ...]:
+        """Statements of the argument-check files."""
+        return tuple(s for f in self.files() if f.startswith(ARGUMENT_FILES) for s in self.sites(f))
+
+    def likely_files(self, message: str, limit: int = 24) -> list[str]:
+        """Files whose text shares the rarest words with ``message``, best first; argument checks ahead."""
+        wanted = set(re.findall(r"[A-Za-z_]{4,}", message))
+        if not wanted:
+            return []
+        hits: dict[str, set[str]] = {}
+        for path in self.files():
+            text = self.source.read(path) or ""
+            found = {word for word in wanted if word in text}
+            if found:
+                hits[path] = found
+        spread = {word: sum(word in found for found in hits.values()) or 1 for word in wanted}
+        score = {path: sum(1.0 / spread[w] ** 0.5 for w in found) for path, found in hits.items()}
+        ranked = sorted(hits, key=lambda p: (-score[p] - (0.2 if p.startswith(ARGUMENT_FILES) else 0), p))
+        return ranked[:limit]
+
+
+def index_sites(source: SourceTree) -> SiteIndex:
+    return SiteIndex(source)
+
+
+def find_site(index: SiteIndex, text: str, files: Iterable[str] | None = None) -> list[RaiseSite]:
+    """Statements whose message fits ``text`` (an exception line or log line, with or without its
+    ``ValueError: `` or ``[time rank]`` prefix), the one with most fixed text first.
+
+    ``files`` narrows the search (paths as in :meth:`SiteIndex.files`).
+    """
+    kind, message = _split(text)
+    paths = index.likely_files(message) if files is None else list(files)
+    sites = [site for path in paths for site in index.sites(path)]
+    whole = [(literal_length(s.pieces), s) for s in sites if _fits(s.pieces, message)]
+    found = _ranked(whole, kind, message, _MIN_LITERAL)
+    if not found:  # a message cut by the log, or with more text after it
+        begun = [(common_beginning(s.pieces, message), s) for s in sites if s.template]
+        found = _ranked(begun, kind, message, _MIN_BEGINNING)
+    return found
+
+
+def _ranked(sized: Iterable[tuple[int, RaiseSite]], kind: str, message: str, least: int) -> list[RaiseSite]:
+    found: list[tuple[tuple[bool, int, bool], RaiseSite]] = []
+    for size, site in sized:
+        agrees = bool(kind) and site.exception.split(".")[-1] == kind.split(".")[-1]
+        if size < least or (kind and not agrees and size * 2 < len(message.replace(" ", ""))):
+            continue  # mostly holes, or another exception type: chance
+        found.append(((agrees, size, site.kind != "log"), site))
+    found.sort(key=lambda item: item[0], reverse=True)
+    if found and found[0][0][0]:  # where the exception type is known, others only look alike
+        found = [item for item in found if item[0][0]]
+    return list(dict.fromkeys(site for _, site in found))
+
+
+def _fits(pieces: Pieces, message: str) -> bool:
+    longest = max(pieces, key=len).split()
+    return all(word in message for word in longest) and pattern(pieces).match(message) is not None
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Exception type ("" when none) and message of a line."""
+    text = re.sub(r"^\[[\d :.,-]{8,}[^\]]*\]\s*", "", text.strip())
+    match = re.match(r"([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)):\s*([\s\S]*)$", text)
+    return (match[1], match[2]) if match else ("", text)
+
+
+def site_at(source: SourceTree, path_suffix: str, lineno: int, function: str) -> RaiseSite | None:
+    """The statement a traceback frame stands at: the innermost one of ``function`` that spans ``lineno``.
+
+    ``path_suffix`` may be the whole path of the frame; from ``sglang/`` on it must match.
+    """
+    index = SiteIndex(source)
+    path = source_path(path_suffix, index.files())
+    if path is None:
+        return None
+    spanning = [s for s in index.sites(path) if s.line <= lineno <= s.end_line and s.kind != "log"]
+    spanning = [s for s in spanning if s.function.split(".")[-1] == function] or spanning
+    return min(spanning, key=lambda s: s.end_line - s.line, default=None)
+
+
+def source_path(path: str, files: Sequence[str]) -> str | None:
+    """The file of a tree that a path in a traceback means."""
+    parts = path.replace("\\", "/").split("/")
+    for start in range(len(parts)):
+        if parts[start] == "sglang":
+            candidate = "/".join(parts[start:])
+            if candidate in files:
+                return candidate
+    return None
+
+
+# -- reading one file ------------------------------------------------------------------------------------
+
+
+def scan(path: str, text: str) -> Iterator[RaiseSite]:
+    """Statements of one file's text. A file that is not valid Python has none."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return
+    yield from _Scanner(path, text.splitlines(), tree).run()
+
+
+class _Scanner:
+    def __init__(self, path: str, lines: list[str], tree: ast.Module) -> None:
+        self.path, self.lines, self.tree = path, lines, tree
+        self.sites: list[RaiseSite] = []
+        self.constants: dict[str, list[ast.expr]] = {}
+
+    def run(self) -> list[RaiseSite]:
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                returns = [r.value for r in ast.walk(node) if isinstance(r, ast.Return) and r.value]
+                if returns and len(returns) < 4 and len(node.body) < 8:
+                    self.constants[f"{node.name}()"] = returns
+        for stmt in self.tree.body:
+            if isinstance(stmt, ast.ClassDef):
+                for inner in stmt.body:
+                    self._constant(inner)
+            self._constant(stmt)
+        self._block(self.tree.body, "", (), dict(self.constants))
+        return self.sites
+
+    def _constant(self, stmt: ast.stmt) -> None:
+        if not isinstance(stmt, ast.Assign) or not isinstance(stmt.targets[0], ast.Name):
+            return
+        if isinstance(stmt.value, (ast.Constant, ast.JoinedStr, ast.BinOp)):
+            self.constants[stmt.targets[0].id] = [stmt.value]
+
+    def _block(
+        self, body: list[ast.stmt], where: str, guards: tuple[Guard, ...], scope: dict[str, list[ast.expr]]
+    ) -> None:
+        for stmt in body:
+            if isinstance(stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                inner = f"{where}.{stmt.name}" if where else stmt.name
+                self._block(stmt.body, inner, (), dict(scope))
+                continue
+            self._statement(stmt, where, guards, scope)
+            if isinstance(stmt, ast.If):
+                test = self._source(stmt.test)
+                taken, other = dict(scope), dict(scope)
+                self._block(stmt.body, where, (*guards, Guard(test, True)), taken)
+                self._block(stmt.orelse, where, (*guards, Guard(test, False)), other)
+                _merge(scope, taken, other)
+                if _leaves(stmt.body) and not stmt.orelse:  # past it, the test was false
+                    guards = (*guards, Guard(test, False))
+            elif isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
+                loop = (
+                    (*guards, Guard(ast.unparse(stmt.test), True)) if isinstance(stmt, ast.While) else guards
+                )
+                self._block(stmt.body, where, loop, scope)
+                self._block(stmt.orelse, where, guards, scope)
+            elif isinstance(stmt, (ast.With, ast.AsyncWith)):
+                self._block(stmt.body, where, guards, scope)
+            elif isinstance(stmt, ast.Try):
+                self._block(stmt.body, where, guards, scope)
+                for handler in stmt.handlers:
+                    self._block(handler.body, where, guards, scope)
+                self._block(stmt.orelse, where, guards, scope)
+                self._block(stmt.finalbody, where, guards, scope)
+            elif isinstance(stmt, ast.Match):
+                subject = ast.unparse(stmt.subject)
+                for case in stmt.cases:
+                    guard = Guard(f"{subject} == {ast.unparse(case.pattern)}", True)
+                    self._block(case.body, where, (*guards, guard), scope)
+
+    def _source(self, test: ast.expr) -> str:
+        """A condition's source, with calls of one-line helpers (``self.uses_x()``) written out."""
+        return ast.unparse(_Inline(self.constants).visit(copy.deepcopy(test)))
+
+    def _statement(
+        self, stmt: ast.stmt, where: str, guards: tuple[Guard, ...], scope: dict[str, list[ast.expr]]
+    ) -> None:
+        if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name):
+            scope[stmt.targets[0].id] = [stmt.value]
+        elif isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name) and stmt.value:
+            scope[stmt.target.id] = [stmt.value]
+        elif isinstance(stmt, ast.AugAssign) and isinstance(stmt.target, ast.Name):
+            old = scope.get(stmt.target.id, [])
+            # The variable's earlier texts are spliced in, for the name itself means the new text now.
+            scope[stmt.target.id] = [ast.BinOp(before, stmt.op, stmt.value) for before in old]
+        elif isinstance(stmt, ast.Raise) and stmt.exc is not None:
+            self._raise(stmt, stmt.exc, where, guards, scope)
+        elif isinstance(stmt, ast.Assert):
+            test = Guard(self._source(stmt.test), False)
+            pieces: list[Pieces] = [("",)]
+            if stmt.msg is not None:
+                pieces = templates(stmt.msg, scope)
+            self._add(stmt, where, "assert", "AssertionError", pieces, (*guards, test), scope)
+        elif isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Call):
+            self._log(stmt, stmt.value, where, guards, scope)
+
+    def _raise(
+        self,
+        stmt: ast.Raise,
+        exc: ast.expr,
+        where: str,
+        guards: tuple[Guard, ...],
+        scope: dict[str, list[ast.expr]],
+    ) -> None:
+        if isinstance(exc, ast.Name) and exc.id in scope:  # error = ValueError(...); raise error
+            made = [value for value in scope[exc.id] if isinstance(value, ast.Call)]
+            exc = made[0] if made else exc
+        if isinstance(exc, ast.Call) and isinstance(exc.func, ast.Name):
+            # raise _died(rank): the helper builds the exception
+            made = [v for v in scope.get(f"{exc.func.id}()", ()) if isinstance(v, ast.Call)]
+            exc = made[0] if made else exc
+        name = ast.unparse(exc.func if isinstance(exc, ast.Call) else exc)
+        pieces: list[Pieces] = [("",)]
+        if isinstance(exc, ast.Call):
+            given = [*exc.args, *(k.value for k in exc.keywords if k.arg in ("msg", "message", "detail"))]
+            texts = [t for arg in given[:3] for t in templates(arg, scope) if t != HOLE]
+            pieces = texts if len(given) > 1 and texts else templates(given[0], scope) if given else pieces
+        self._add(stmt, where, "raise", name, pieces, guards, scope)
+
+    def _log(
+        self,
+        stmt: ast.Expr,
+        call: ast.Call,
+        where: str,
+        guards: tuple[Guard, ...],
+        scope: dict[str, list[ast.expr]],
+    ) -> None:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if name not in _LOGGERS or not call.args:
+            return
+        texts = call.args
+        if name in ("log_info_on_rank0", "log_debug_on_rank0") and len(texts) > 1:
+            texts = texts[1:]
+        pieces = templates(texts[0], scope)
+        if len(texts) > 1 and isinstance(texts[0], ast.Constant) and isinstance(texts[0].value, str):
+            pieces = [percent(texts[0].value)]
+        self._add(stmt, where, "log", name, pieces, guards, scope)
+
+    def _add(
+        self,
+        stmt: ast.stmt,
+        where: str,
+        kind: str,
+        exception: str,
+        pieces: list[Pieces],
+        guards: tuple[Guard, ...],
+        scope: dict[str, list[ast.expr]],
+    ) -> None:
+        code = self.lines[stmt.lineno - 1].strip() if stmt.lineno <= len(self.lines) else ""
+        reads = tuple(_reads(guards, scope))
+        for one in pieces:
+            self.sites.append(
+                RaiseSite(
+                    file=self.path,
+                    function=where,
+                    line=stmt.lineno,
+                    end_line=stmt.end_lineno or stmt.lineno,
+                    kind=kind,
+                    exception=exception,
+                    template=show(one),
+                    pieces=one,
+                    guards=guards,
+                    reads=reads,
+                    code=code,
+                )
+            )
+
+
+class _Inline(ast.NodeTransformer):
+    """Replaces calls without arguments by what the helper of this file returns, one level deep."""
+
+    def __init__(self, helpers: dict[str, list[ast.expr]]) -> None:
+        self.helpers = helpers
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        returned = self.helpers.get(f"{name}()", [])
+        if node.args or node.keywords or len(returned) != 1:
+            return node
+        simple = isinstance(returned[0], (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Attribute))
+        return copy.deepcopy(returned[0]) if simple and len(ast.unparse(returned[0])) < 160 else node
+
+
+def _merge(
+    scope: dict[str, list[ast.expr]], left: dict[str, list[ast.expr]], right: dict[str, list[ast.expr]]
+) -> None:
+    for name in {*left, *right}:
+        values = [*left.get(name, ()), *right.get(name, ())]
+        unique = list({id(value): value for value in values}.values())
+        scope[name] = unique[-6:]
+
+
+def _leaves(body: list[ast.stmt]) -> bool:
+    return bool(body) and isinstance(body[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))
+
+
+def _reads(guards: Iterable[Guard], scope: dict[str, list[ast.expr]]) -> Iterator[str]:
+    """Attributes the guards look at; a local variable counts as the attributes it was computed from."""
+    seen: set[str] = set()
+    for guard in guards:
+        try:
+            tree = ast.parse(guard.source, mode="eval")
+        except SyntaxError:
+            continue
+        pending: list[ast.AST] = [tree]
+        followed: set[str] = set()
+        while pending:
+            for node in ast.walk(pending.pop()):
+                if isinstance(node, ast.Attribute):
+                    dotted = ast.unparse(node)
+                    name = re.sub(r"^(?:self\.)?(?:server_args|args|cfg|view|resolved)\.|^self\.", "", dotted)
+                    if re.fullmatch(r"[A-Za-z_][\w.]*", name) and name not in seen:
+                        seen.add(name)
+                        yield name
+                elif isinstance(node, ast.Name) and node.id in scope and node.id not in followed:
+                    followed.add(node.id)
+                    pending.extend(scope[node.id][:2])
