@@ -76,7 +76,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.NATIVE, W.DIES, "*** SIG", r"\*\*\* SIG"),
     _p(K.NATIVE, W.DIES, "*** Aborted"),
     _p(K.NATIVE, W.DIES, "*** Process received signal"),
-    _p(K.NATIVE, W.DIES, "Assertion `", r"Assertion `.*' failed"),
+    _p(K.NATIVE, W.DIES, "Assertion `", r"Assertion `.*[`'] failed"),
     _p(K.NATIVE, W.DIES, "double free or corruption"),
     _p(
         K.NATIVE,
@@ -167,6 +167,18 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.CUDA, W.LIKELY, "device-side assert"),
     _p(K.CUDA, W.LIKELY, "NVRM: Xid", r"NVRM: Xid"),
     _p(K.CUDA, W.LIKELY, "Failed to initialize NVML"),
+    _p(K.CUDA, W.LIKELY, "NV_ERR_NO_MEMORY"),
+    _p(K.CUDA, W.LIKELY, "ncclInvalid", r"^ncclInvalid\w+: "),
+    _p(K.CUDA, W.LIKELY, "ncclSystemError: ", r"^ncclSystemError: "),
+    _p(K.CUDA, W.LIKELY, "ncclInternalError: ", r"^ncclInternalError: "),
+    _p(K.CUDA, W.LIKELY, "ncclRemoteError: ", r"^ncclRemoteError: "),
+    _p(K.CUDA, W.LIKELY, "ncclUnhandledCudaError: ", r"^ncclUnhandledCudaError: "),
+    _p(K.CUDA, W.LIKELY, "NVSHMEM API called before"),
+    _p(K.CUDA, W.LIKELY, "non-zero status: ", r"\.cpp:\d+: non-zero status: -?\d+"),
+    # compilers at run time, package managers
+    _p(K.ERROR, W.LIKELY, "nvcc fatal"),
+    _p(K.ERROR, W.LIKELY, "ninja: build stopped"),
+    _p(K.ERROR, W.LIKELY, "No matching distribution found"),
     # SGLang's own way of saying that it gives up
     _p(K.ERROR, W.DIES, "atchdog timeout", r"(?i)watchdog timeout"),
     _p(K.ERROR, W.DIES, "Initialization failed"),
@@ -220,6 +232,8 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.ERROR, W.DIES, "CRITICAL", r"^(?:\[[^\]]*\]\s*)?CRITICAL\b"),
     _p(K.ERROR, W.LIKELY, "FATAL", r"(?:^|\s|\[)FATAL\b"),
     _p(K.ERROR, W.LIKELY, "fatal error", r"(?i)\bfatal error: "),
+    _p(K.ERROR, W.DIES, ".cpp:", r"^F\d{4} \d\d:\d\d:\d\d"),
+    _p(K.ERROR, W.NONE, ".cpp:", r"^E\d{4} \d\d:\d\d:\d\d"),
     _p(K.ERROR, W.NONE, "ERROR", r"(?:^|[\s\[|])ERROR(?:[\s:\]|]|$)"),
     _p(K.ERROR, W.NONE, "error: ", r"(?:^|[\s:(\[])(?:[Ee]rror|fatal): \S"),
     _p(K.ERROR, W.NONE, "Error: ", r"^\s*Error: \S"),
@@ -232,5 +246,5 @@ LITERALS: tuple[str, ...] = (
     "SystemExit",
 )
 FREQUENT = frozenset(
-    {"ERROR", "error: ", "Error: ", "Exception: ", "NCCL WARN", "CUDA error", "terminated with "}
+    {".cpp:", "ERROR", "error: ", "Error: ", "Exception: ", "NCCL WARN", "CUDA error", "terminated with "}
 )

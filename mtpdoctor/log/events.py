@@ -87,6 +87,8 @@ def line_event(line: Line, after_usage: bool = False) -> RawEvent | None:
         return None
     for pattern in PATTERNS:
         if pattern.literal in body and (pattern.regex is None or pattern.regex.search(body)):
+            if pattern.weight is Weight.NONE and (exception := _bare_exception(line, body)) is not None:
+                return exception
             return RawEvent(pattern.kind, line, body.strip()[:500], _weight(pattern, line, body), line.rank)
     return _bare_exception(line, body)
 
@@ -117,7 +119,7 @@ def _bare_exception(line: Line, body: str) -> RawEvent | None:
     """An exception line whose traceback is not in the log (cut, quoted, or never printed)."""
     if body[:1].isspace() or len(body) > 4000:
         return None
-    found = exception_of(body)
+    found = exception_of(body.removeprefix("- "))
     if found is None or found[0].endswith("Warning"):
         return None
     name, message = found
