@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtpdoctor.errors import UserError
 from mtpdoctor.facts import Fact, Facts, Source, make_facts
 from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.kb.knowledge import Knowledge
@@ -94,7 +95,11 @@ def example_facts(example: dict[str, Any]) -> Facts:
 
 
 def _bad(rule: Rule, example: dict[str, Any], knowledge: Knowledge, hooks: Hooks) -> Iterator[str]:
-    matches, skipped, facts = matches_in(example["log"], knowledge, example, hooks)
+    try:
+        matches, skipped, facts = matches_in(example["log"], knowledge, example, hooks)
+    except UserError as error:
+        yield f"bad example: {error}"
+        return
     for rule_id in skipped:
         yield f"bad example: rule {rule_id} ran out of time"
     own = [m for m in matches if m.rule.id == rule.id]
@@ -145,7 +150,11 @@ def _first_fix(rule: Rule, match: Match, wanted: str, facts: Facts) -> Iterator[
 
 
 def _ok(rule: Rule, example: dict[str, Any], knowledge: Knowledge, hooks: Hooks) -> Iterator[str]:
-    matches, _, _ = matches_in(example["log"], knowledge, example, hooks)
+    try:
+        matches, _, _ = matches_in(example["log"], knowledge, example, hooks)
+    except UserError as error:
+        yield f"ok example: {error}"
+        return
     for match in matches:
         if match.rule.id == rule.id:
             yield f"ok example: the rule fires on {match.line.text[:100]!r}"
@@ -167,9 +176,13 @@ def _commands(rule: Rule, hooks: Hooks) -> list[Problem]:
         return []
     found = []
     for example in examples:
-        after = hooks.apply_remedy(
-            rule, example.get("remedy", 0), example["before"], example.get("release"), example.get("gpu")
-        )
+        try:
+            after = hooks.apply_remedy(
+                rule, example.get("remedy", 0), example["before"], example.get("release"), example.get("gpu")
+            )
+        except (UserError, IndexError) as error:
+            found.append(_at(rule, example, f"command example: {error}"))
+            continue
         if after is None:
             found.append(_at(rule, example, "command example: the remedy does not apply"))
         elif after.strip() != example["after"].strip():

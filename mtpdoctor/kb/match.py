@@ -98,6 +98,8 @@ class _Matcher:
         )
 
     def rule(self, rule: Rule) -> list[Match]:
+        if evaluate(rule.when, self.facts, None) is False:  # whatever the match will capture
+            return []
         candidates = self._candidates(rule)
         first = next(candidates, None)
         if first is None:
@@ -165,13 +167,13 @@ class _Matcher:
         return None
 
     def _found(self, pattern: Pattern) -> Iterator[tuple[Line, Any, _Place | None]]:
-        regex = _compile(pattern.regex)
+        # Compiling costs a good part of a short run: only where there is something to try it on.
+        if not self.reading.hits.count(pattern.literal):
+            return
         if pattern.span is Span.TRACEBACK:
-            if not self.reading.hits.count(pattern.literal):
-                return
             for place in self.places:
                 if pattern.literal in place.text:
-                    match = self._search(regex, place.text)
+                    match = self._search(_compile(pattern.regex), place.text)
                     if match is not None:
                         yield _line_at(place, match.start()), match, place
             return
@@ -180,7 +182,7 @@ class _Matcher:
             # Source code says what could be raised; it counts only where the exception says nothing.
             if owner is not None and owner.traceback.message and _is_source(line, owner.traceback):
                 continue
-            match = self._search_line(regex, line.text, pattern.literal)
+            match = self._search_line(_compile(pattern.regex), line.text, pattern.literal)
             if match is not None:
                 yield line, match, owner
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mtpdoctor.errors import UserError
 from mtpdoctor.facts import Source, make_facts
 from mtpdoctor.kb.lint import Hooks, lint, main, report
 
@@ -129,6 +130,12 @@ def test_command_examples_go_through_the_layer_above(tmp_path: Path) -> None:
     wrong = Hooks(apply_remedy=lambda *_: "python")
     assert any("comes out as 'python'" in m for m in messages(tmp_path, rule, hooks=wrong))
     none = Hooks(apply_remedy=lambda *_: None)
+
+    def refuse(*_: object) -> str:
+        raise UserError("no launch command in it")
+
+    unread = Hooks(apply_remedy=refuse)
+    assert any("no launch command" in m for m in messages(tmp_path, rule, hooks=unread))
     assert any("does not apply" in m for m in messages(tmp_path, rule, hooks=none))
 
 
