@@ -11,7 +11,7 @@ from mtpdoctor.log.events import RawEvent, exit_status
 from mtpdoctor.log.observe import Observer
 from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.server_args import parse_server_args
-from mtpdoctor.log.stages import READY, is_batch, mark_of, stage_of_traceback
+from mtpdoctor.log.stages import READY, is_batch, mark_of, stage_of_stack, stage_of_traceback
 from mtpdoctor.log.tracelines import is_record
 from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Span, Stage, StageMark
 
@@ -291,7 +291,8 @@ def _weigh(
     events: list[Event] = []
     dying: Stage | None = None  # stage of the last failure: what follows from it happened there
     for event in raw:
-        stage = _stage_at(event, marks, ready)
+        told = _stage_at(event, marks, ready)
+        stage = told or _stage_by_text(event)
         fatal = False
         if shutdown is not None and event.first.key >= shutdown.first.key:
             fatal = False
@@ -303,7 +304,7 @@ def _weigh(
                 # an error told while serving and nothing that says that the server went down
                 fatal = event.traceback is not None and not is_record(event.traceback.root.head)
         if event.kind in (EventKind.SIGNAL, EventKind.EXIT) and event.weight is Weight.FOLLOWS:
-            stage = dying or stage
+            stage = told = dying or stage
         elif fatal:
             dying = stage
         events.append(
@@ -315,6 +316,7 @@ def _weigh(
                 event.summary,
                 traceback=event.traceback,
                 fatal=fatal,
+                stage_told=told is not None,
             )
         )
     return sorted(events, key=lambda e: e.line.key)
@@ -329,7 +331,8 @@ def _goes_on(event: RawEvent, healthy: Sequence[Line], ready: Line | None) -> bo
     return bool(same)
 
 
-def _stage_at(event: RawEvent, marks: Sequence[StageMark], ready: Line | None) -> Stage:
+def _stage_at(event: RawEvent, marks: Sequence[StageMark], ready: Line | None) -> Stage | None:
+    """The stage that the frames or the marks before it tell, None when nothing does."""
     if event.kind is EventKind.ARGPARSE:
         return Stage.ARGPARSE
     at = event.first.key
@@ -343,11 +346,11 @@ def _stage_at(event: RawEvent, marks: Sequence[StageMark], ready: Line | None) -
         stage = stage_of_traceback(event.traceback, current, was_ready)
         if stage is not None:
             return stage
-    if was_ready:
-        return Stage.SERVING
-    if current is not None:
-        return current
-    return _stage_by_text(event)
+    if event.stack:
+        stage = stage_of_stack(event.stack, was_ready)
+        if stage is not None:
+            return stage
+    return Stage.SERVING if was_ready else current
 
 
 def _stage_by_text(event: RawEvent) -> Stage:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from mtpdoctor.log.event_patterns import PATTERNS, Pattern, Weight
 from mtpdoctor.log.patterns import lazy
@@ -21,6 +22,7 @@ class RawEvent:
     rank: str | None
     traceback: Traceback | None = None
     main: bool = False  # an uncaught exception of the launching process
+    stack: tuple[tuple[str, str], ...] = ()  # path and function of faulthandler's dump, innermost first
 
     @property
     def first(self) -> Line:
@@ -91,6 +93,43 @@ def line_event(line: Line, after_usage: bool = False) -> RawEvent | None:
                 return exception
             return RawEvent(pattern.kind, line, body.strip()[:500], _weight(pattern, line, body), line.rank)
     return _bare_exception(line, body)
+
+
+_DUMPED = lazy(r'^\s*File "([^"]+)", line \d+ in (\S+)')
+_DUMP_LINES = 300
+
+
+def with_stacks(events: Sequence[RawEvent], lines: Sequence[Line]) -> list[RawEvent]:
+    """The events, native crashes with the Python stack that faulthandler printed below them."""
+    out: list[RawEvent] = []
+    place: dict[tuple[int, int, int], int] | None = None
+    for event in events:
+        if event.kind is EventKind.NATIVE and "Fatal Python error" in event.line.body:
+            if place is None:
+                place = {line.key: i for i, line in enumerate(lines)}
+            at = place.get(event.line.key)
+            if at is not None:
+                event = replace(event, stack=_stack(event.line, lines[at + 1 : at + 1 + _DUMP_LINES]))
+        out.append(event)
+    return out
+
+
+def _stack(start: Line, lines: Sequence[Line]) -> tuple[tuple[str, str], ...]:
+    """The calls of the thread that crashed; of the first thread where none is said to be the current one."""
+    first: list[tuple[str, str]] = []
+    current: list[tuple[str, str]] | None = None
+    block = first
+    for line in lines:
+        if (line.file, line.stream) != (start.file, start.stream):
+            continue
+        m = _DUMPED.match(line.body)
+        if m:
+            block.append((m[1], m[2]))
+        elif line.body.startswith("Current thread"):
+            block = current = []
+        elif line.body.startswith("Thread 0x") and block:
+            block = []
+    return tuple(current or first)
 
 
 def exit_status(text: str) -> int | None:

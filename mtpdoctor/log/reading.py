@@ -185,7 +185,7 @@ class _Reader:
                     usage.discard(place)
                 events.append(event)
         events.sort(key=lambda e: e.line.key)
-        return self._lines, events
+        return self._lines, _events.with_stacks(events, self._plain)
 
     def _regions(self) -> dict[int, list[tuple[int, int]]]:
         regions: dict[int, list[tuple[int, int]]] = {}

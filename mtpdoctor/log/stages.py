@@ -6,7 +6,7 @@ The texts are those of SGLang 0.4.6 to 0.5.23, read off the releases' sources.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.types import Line, Stage, StageMark, Traceback
@@ -209,19 +209,29 @@ def stage_of_traceback(traceback: Traceback, current: Stage | None, ready: bool)
 
 
 def _stage_of_frames(traceback: Traceback) -> Stage | None:
-    for frame in reversed(traceback.frames):
+    return _stage_of_calls((f.path, f.function) for f in reversed(traceback.frames))
+
+
+def _stage_of_calls(calls: Iterable[tuple[str, str]]) -> Stage | None:
+    """The stage that the innermost telling call belongs to; ``calls`` are path and function, innermost first."""
+    for path, function in calls:
         for names, stage in _FUNCTIONS:
-            if names.match(frame.function):
-                if stage is Stage.SERVER_ARGS and not (
-                    "server_args" in frame.path or "arg_groups" in frame.path
-                ):
+            if names.match(function):
+                if stage is Stage.SERVER_ARGS and not ("server_args" in path or "arg_groups" in path):
                     continue
                 return stage
-        path = frame.path.replace("\\", "/")
+        path = path.replace("\\", "/")
         for files, stage in _FILES:
             if files.search(path):
                 return stage
     return None
+
+
+def stage_of_stack(calls: Sequence[tuple[str, str]], ready: bool) -> Stage | None:
+    """What a native stack dump (innermost call first) says; None when it does not tell."""
+    if any(_LOOPS.match(function) for _, function in calls):
+        return Stage.SERVING if ready else Stage.WARMUP
+    return _stage_of_calls(calls)
 
 
 def chain_of(traceback: Traceback) -> list[Traceback]:

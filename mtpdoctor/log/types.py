@@ -126,6 +126,7 @@ class Event:
     summary: str
     traceback: Traceback | None = None
     fatal: bool = False  # the process that printed it is going down with it
+    stage_told: bool = True  # False: neither stage marks nor frames tell the stage, it is a guess
 
 
 @dataclass(frozen=True, slots=True)

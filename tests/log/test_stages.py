@@ -164,3 +164,27 @@ def test_draft_model_goes_through_the_stages_again() -> None:
     ).attempt
     assert attempt is not None
     assert attempt.events[0].stage is Stage.WEIGHTS
+
+
+def test_stack_of_a_native_crash() -> None:
+    attempt = reading_from_text(
+        "Fatal Python error: Bus error\n"
+        "\n"
+        "Thread 0x00007f1 (most recent call first):\n"
+        '  File "/usr/lib/python3.12/threading.py", line 359 in wait\n'
+        "\n"
+        "Current thread 0x00007f2 (most recent call first):\n"
+        '  File "/s/safetensors/x.py", line 1 in read\n'
+        '  File "/s/sglang/srt/model_loader/loader.py", line 660 in load_weights_and_postprocess\n'
+        '  File "/s/sglang/srt/managers/scheduler.py", line 10 in run_scheduler_process\n'
+    ).attempt
+    assert attempt is not None
+    assert [(e.stage, e.stage_told) for e in attempt.events] == [(Stage.WEIGHTS, True)]
+
+
+def test_a_stage_that_nothing_tells_is_a_guess() -> None:
+    attempt = reading_from_text(
+        "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    ).attempt
+    assert attempt is not None
+    assert [e.stage_told for e in attempt.events] == [False]
