@@ -169,7 +169,10 @@ def candidate_edits(
         why = f"the error needs: {_phrase(tree, guard.holds, table)}"
         for edits in _make(tree, not guard.holds, values, table):
             out.setdefault(edits, Candidate(edits, why))
-    return tuple(out.values())[:limit]
+    # Another value keeps more of what was asked for than a switch, and a switch more than an option less.
+    weight = {EditOp.SET: 0, EditOp.ADD: 1, EditOp.REMOVE: 2}
+    ranked = sorted(out.values(), key=lambda c: max(weight.get(e.op, 0) for e in c.edits))
+    return tuple(ranked)[:limit]
 
 
 Edits = tuple[Edit, ...]

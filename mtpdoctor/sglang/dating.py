@@ -1,0 +1,196 @@
+"""Which release a log is from, as a range with the reasons, when nothing says it outright."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mtpdoctor.paths import releases_folder
+from mtpdoctor.release import Release, release_or_none
+from mtpdoctor.sglang.learn_frames import releases_of_frames
+from mtpdoctor.sglang.releases import known_releases
+from mtpdoctor.sglang.store import read_table, release_order
+
+# Lines that name the release: pip and image names, server info, package lists, wheel and dist-info paths.
+_VERSION_LINES = (
+    re.compile(r"\bsglang(?:\[[\w,]+\])?\s*==\s*(?P<v>\d+\.\d+[\w.]*)"),
+    re.compile(r"\bsglang[ -]v?(?P<v>\d+\.\d+\.\d+[\w.]*?)(?=-py3|-cp3|\.dist-info|[\s,)\]'\"]|$)"),
+    re.compile(r"\bsglang(?:_version|[ _]version)?['\"]?\s*[:=]\s*['\"]?v?(?P<v>\d+\.\d+\.\d+[\w.]*)", re.I),
+    re.compile(r"\b(?:lmsysorg/)?sglang:v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)"),
+    re.compile(r"\bSGLang\s+v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)\b"),
+)
+_KERNEL = re.compile(r"\b(?P<name>sgl[-_]kernel|sglang[-_]kernel)\s*(?:==|-|\s)\s*v?(?P<v>\d+\.\d+[\w.]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Dating:
+    """Known releases the evidence allows, oldest first (empty: it decides nothing), and why."""
+
+    releases: tuple[Release, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def release(self) -> Release | None:
+        """The one release, when only one is left."""
+        return self.releases[0] if len(self.releases) == 1 else None
+
+    @property
+    def text(self) -> str:
+        if not self.releases:
+            return "unknown"
+        first, last = self.releases[0], self.releases[-1]
+        return str(first) if first == last else f"{first} to {last}"
+
+
+def version_in(text: str) -> Release | None:
+    """The SGLang release a line names outright, None when it names none."""
+    if "sglang" not in text.lower():
+        return None
+    for pattern in _VERSION_LINES:
+        match = pattern.search(text)
+        release = release_or_none(match["v"].rstrip(".")) if match else None
+        if release is not None and release.major == 0:
+            return release
+    return None
+
+
+def argument_fields(line: str) -> tuple[tuple[str, ...], bool]:
+    """Field names of a ``server_args=ServerArgs(...)`` line, and whether the line is complete.
+
+    Values are skipped as Python literals are written: quotes and brackets inside them do not confuse.
+    """
+    start = line.find("ServerArgs(")
+    if start < 0:
+        return (), False
+    body = line[start + len("ServerArgs(") :]
+    names: list[str] = []
+    depth, quote, token_start, at = 0, "", 0, 0
+    while at < len(body):
+        char = body[at]
+        if quote:
+            if char == "\\":
+                at += 1
+            elif char == quote:
+                quote = ""
+        elif char in "'\"":
+            quote = char
+        elif char in "([{<":
+            depth += 1
+        elif char in ")]}>":
+            depth -= 1
+            if depth < 0:
+                return tuple(names), True
+        elif depth == 0 and char == ",":
+            token_start = at + 1
+        elif depth == 0 and char == "=":
+            name = body[token_start:at].strip()
+            if name.isidentifier():
+                names.append(name)
+        at += 1
+    return tuple(names), False
+
+
+def by_fields(fields: Iterable[str], complete: bool) -> tuple[Release, ...]:
+    """Releases whose ``ServerArgs`` has exactly these fields; of those that have them all when the line
+    was cut. Where no release fits (a patched build), the ones that come closest."""
+    seen = frozenset(fields)
+    if len(seen) < 3:
+        return ()
+    releases = known_releases()
+    table = read_table(releases_folder() / "flags.json")["fields"]
+    missing = [0] * len(releases)  # fields of the line that the release lacks
+    extra = [0] * len(releases)  # fields of the release that the line lacks
+    for name in {*table, *seen}:
+        spans = [
+            (release_order(a), release_order(b) if b else releases[-1]) for a, b, _ in table.get(name, ())
+        ]
+        for index, release in enumerate(releases):
+            has = any(first <= release <= last for first, last in spans)
+            if has and name not in seen and name not in _HIDDEN:
+                extra[index] += 1
+            elif not has and name in seen:
+                missing[index] += 1
+    cost = [m * 2 + (e if complete else 0) for m, e in zip(missing, extra, strict=True)]
+    best = min(cost)
+    if best > len(seen) // 4:
+        return ()
+    return tuple(r for r, c in zip(releases, cost, strict=True) if c == best)
+
+
+# Never printed by ServerArgs.__repr__ (secrets), though fields.
+_HIDDEN = frozenset({"watermark_key", "watermark_key_b", "watermark_config"})
+
+
+def by_packages(packages: Mapping[str, str]) -> tuple[Release, ...]:
+    """Releases that pin these versions (distribution -> version; only kernel packages say anything)."""
+    pins = read_table(releases_folder() / "pins.json")["pins"]
+    allowed = set(known_releases())
+    spoke = False
+    for name, version in packages.items():
+        key = re.sub(r"[-_.]+", "-", name).lower()
+        if key not in ("sgl-kernel", "sglang-kernel"):
+            continue
+        spans = [(s, e) for s, e, spec in pins.get(key, ()) if not version or spec == f"=={version}"]
+        if not spans:
+            continue
+        spoke = True
+        allowed = {
+            r
+            for r in allowed
+            if any(release_order(s) <= r and (e is None or r <= release_order(e)) for s, e in spans)
+        }
+    return tuple(sorted(allowed)) if spoke else ()
+
+
+def kernel_packages(text: str) -> dict[str, str]:
+    """Kernel packages with versions that a line names (``sgl-kernel==0.3.21``)."""
+    return {m["name"]: m["v"].rstrip(".") for m in _KERNEL.finditer(text)}
+
+
+def date_by_frames(frames: Iterable[tuple[str, int, str]]) -> frozenset[str]:
+    """Releases in which every frame ``(path, line, function)`` can stand; empty when nothing is known."""
+    return releases_of_frames(releases_folder(), frames)[0]
+
+
+def date(
+    *,
+    version: Release | None = None,
+    server_args: str | None = None,
+    frames: Sequence[tuple[str, int, str]] = (),
+    packages: Mapping[str, str] | None = None,
+) -> Dating:
+    """Combine what a log shows. A release named outright decides; else the ``server_args`` line, then
+    frames, then kernel packages narrow the range, each only as far as it leaves something."""
+    if version is not None:
+        return Dating((version,), (f"the log names SGLang {version}",))
+    left: tuple[Release, ...] = known_releases()
+    reasons: list[str] = []
+
+    def narrow(found: Iterable[Release], reason: str) -> None:
+        nonlocal left
+        kept = tuple(r for r in left if r in set(found))
+        if kept and len(kept) < len(left):
+            left = kept
+            reasons.append(reason)
+
+    if server_args:
+        fields, complete = argument_fields(server_args)
+        found = by_fields(fields, complete)
+        shown = f"the {len(fields)} fields of server_args"
+        narrow(found, f"{shown} are those of {_range(found)}" if found else "")
+    if frames:
+        texts, used = releases_of_frames(releases_folder(), frames)
+        releases = sorted(map(release_order, texts))
+        narrow(releases, f"{', '.join(used[-2:])}: such lines are in {_range(releases)}" if releases else "")
+    if packages:
+        found = by_packages(packages)
+        named = ", ".join(f"{n} {v}".strip() for n, v in packages.items())
+        narrow(found, f"{named} is what {_range(found)} asks for" if found else "")
+    return Dating(left if reasons else (), tuple(reasons))
+
+
+def _range(releases: Sequence[Release]) -> str:
+    if not releases:
+        return ""
+    return str(releases[0]) if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
