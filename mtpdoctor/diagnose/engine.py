@@ -15,7 +15,7 @@ from mtpdoctor.diagnose.unknown import next_steps, title_of
 from mtpdoctor.errors import UserError
 from mtpdoctor.host.types import HostFacts
 from mtpdoctor.kb.load import Knowledge
-from mtpdoctor.kb.match import match_rules
+from mtpdoctor.kb.match import Matches, match_rules
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.launch.document import LaunchDocument, read_launch
@@ -39,6 +39,7 @@ class Given:
 
 
 NOTHING = Given()
+REBUILT = "the log shows no launch command; fixed ones are put together from its server_args line"
 NOT_SGLANG = "nothing in it looks like SGLang"
 
 
@@ -69,7 +70,7 @@ def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) 
         findings=_findings(matches, case, knowledge),
         attempts=len(reading.attempts),
         files=files,
-        notes=(*reading.notes, *notes, *(() if reading.is_sglang else (NOT_SGLANG,))),
+        notes=(*reading.notes, *notes, *_untried(matches), *(() if reading.is_sglang else (NOT_SGLANG,))),
         facts={name: case.facts[name] for name in case.facts},
     )
 
@@ -91,6 +92,7 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
         text_or_none = reconstructed_command(attempt)
         if text_or_none is not None:
             document, where, rebuilt = read_launch(text_or_none), "server_args of the log", True
+            notes.append(REBUILT)
     case = build_case(
         reading=reading,
         attempt=attempt,
@@ -153,7 +155,7 @@ def _marks(match: Match) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def _findings(matches: list[Match], case: Case, knowledge: Knowledge) -> tuple[Finding, ...]:
+def _findings(matches: Matches, case: Case, knowledge: Knowledge) -> tuple[Finding, ...]:
     """What works but not as wanted, each rule once, at its first line."""
     out: dict[str, Finding] = {}
     for match in matches:
@@ -174,9 +176,16 @@ def _stage(causality: Causality, attempt: Attempt) -> Stage:
     if not causality.causes:
         return attempt.stage
     cause = causality.causes[0]
-    if cause.failure.event is not None:
-        return cause.failure.event.stage
+    event = cause.failure.event
+    if event is not None and (event.stage_told or cause.match is None):
+        return event.stage
     return cause.match.rule.stage if cause.match else attempt.stage
+
+
+def _untried(matches: Matches) -> tuple[str, ...]:
+    if not matches.skipped:
+        return ()
+    return (f"not tried everywhere, their patterns took too long: {', '.join(matches.skipped)}",)
 
 
 def _where(case: Case, name: str) -> str | None:

@@ -29,9 +29,9 @@ def apply_remedy(rule: Rule, index: int, command: str, release: str | None, gpu:
         host=parse_gpu_spec(gpu) if gpu else None,
         release=release,
     )
-    if evaluate(remedy.when, case.facts, {}) is False or remedy.releases.holds(case.release) is False:
+    if evaluate(remedy.when, case.facts) is False or remedy.releases.holds(case.release) is False:
         return None
-    resolved = resolve_remedy(remedy, case.facts, {})
+    resolved = resolve_remedy(remedy, case.facts)
     if resolved.missing or not resolved.edits:
         return None
     edits: list[Edit] = []

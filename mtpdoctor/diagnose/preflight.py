@@ -32,10 +32,10 @@ def foreseen(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
         holds = rule.releases.holds(release)
         if holds is False or rule.predicts is None:
             continue
-        truth = evaluate(rule.predicts, facts, {})
+        truth = evaluate(rule.predicts, facts)
         if truth is False:
             continue
         certain = truth is True and holds is True
         missing = () if certain else unknown_facts(rule.predicts, facts)
-        out.append(Foreseen(rule, fill(rule.title, facts, {}), rule.severity, certain, missing))
+        out.append(Foreseen(rule, fill(rule.title, facts), rule.severity, certain, missing))
     return tuple(sorted(out, key=lambda f: (not f.certain, f.severity != "fatal")))

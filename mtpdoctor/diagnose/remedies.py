@@ -152,7 +152,7 @@ def prove(
 ) -> _Proof | None:
     """Apply, check against the release, run the preflight rules again until nothing fatal is left.
 
-    None when the edits change nothing. Bounded by MAX_ROUNDS; a command seen before ends it (no
+    None when the edits change nothing, or bring in what the release does not know. Bounded by MAX_ROUNDS; a command seen before ends it (no
     oscillation)."""
     assert case.document is not None
     try:
@@ -165,9 +165,12 @@ def prove(
     seen = {case.document.text, document.text}
     if not releases:
         return _Proof(document, edits, "none", ("the SGLang release is not known, so nothing was checked",))
+    old_problems = flag_problems(case.document, releases)
     verified = "parsed"
     for _ in range(MAX_ROUNDS):
         unknown = flag_problems(document, releases)
+        if set(unknown) - set(old_problems):
+            return None
         if unknown:
             return _Proof(document, edits, "none", (*notes, *unknown))
         trial = case.with_document(document)
@@ -194,9 +197,9 @@ def _next_edits(
         for remedy in problem.rule.remedies:
             if remedy.generate or remedy.safety is not Safety.SAFE or not remedy.edits:
                 continue
-            if not (remedy.releases.holds(case.release) and evaluate(remedy.when, case.facts, {})):
+            if not (remedy.releases.holds(case.release) and evaluate(remedy.when, case.facts)):
                 continue
-            resolved = resolve_remedy(remedy, case.facts, {})
+            resolved = resolve_remedy(remedy, case.facts)
             spelled = [spell(e, case)[0] for e in resolved.edits]
             if resolved.missing or any(e is None for e in spelled):
                 continue

@@ -31,7 +31,7 @@ _STAGES = {
     "serving": "serving",
 }
 _PROOF = {
-    "none": "none, the launch command is not known.",
+    "none": "none.",
     "parsed": "its flags and values exist in this release.",
     "rules": "its flags and values exist in this release; no rule foresees another failure.",
     "sglang": "SGLang's own argument checks accept it.",

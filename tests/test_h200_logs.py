@@ -1,0 +1,35 @@
+"""Launches recorded on one and two H200 after the first rules were written: single causes, two ranks
+that fail together, a rank that is killed, starts that were interrupted, healthy ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from test_real_logs import remedies_text, report_of
+
+LABELS = sorted((Path(__file__).parent / "data" / "h200_logs").glob("*.json"))
+
+
+@pytest.mark.parametrize("label", LABELS, ids=lambda p: p.stem)
+def test_recorded_launch(label: Path) -> None:
+    truth = json.loads(label.read_text())
+    report = report_of(label)
+    assert report["outcome"] == truth["outcome"]
+    if truth["outcome"] != "failed":
+        assert report["diagnoses"] == []
+        return
+    first = report["diagnoses"][0]
+    assert first["root"]["line"] in truth["root_lines"]
+    assert report["stage"] in truth["stages"]
+    assert first["rule"] is not None
+    offered = remedies_text(first)
+    assert any(re.search(p, text, re.I) for p in truth["fix_any"] for text in offered), offered
+
+
+def test_ranks_that_say_the_same_are_one_diagnosis() -> None:
+    report = report_of(LABELS[0].parent / "tp2_kv_zero.json")
+    assert len(report["diagnoses"]) == 1
+    assert report["diagnoses"][0]["ranks"] == ["TP0", "TP1"] or report["diagnoses"][0]["ranks"] == ["TP1", "TP0"]
