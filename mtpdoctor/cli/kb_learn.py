@@ -1,0 +1,163 @@
+"""``mtpdoctor kb learn`` and ``mtpdoctor kb verify``: keep the release facts true to SGLang's sources."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtpdoctor.errors import EXIT_OK, UserError
+
+if TYPE_CHECKING:
+    from mtpdoctor.kb.types import Rule
+    from mtpdoctor.sglang.source import SourceTree
+    from mtpdoctor.sglang.verify import RuleText
+
+EXIT_PROBLEMS = 1
+
+
+def add_learn_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sources", nargs="*", metavar="SOURCE", help="wheel, unpacked wheel, checkout or environment"
+    )
+    parser.add_argument("--installed", action="store_true", help="learn the SGLang of this interpreter")
+    parser.add_argument("--folder", type=Path, help="another folder of release facts")
+
+
+def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sources", nargs="*", metavar="SOURCE", help="sources to search; none: check the committed result"
+    )
+    parser.add_argument("--folder", type=Path, help="another folder of release facts")
+
+
+def run_learn(args: argparse.Namespace) -> int:
+    """Learn releases, write the tables, print what changed against the release before. Returns 0.
+
+    Raises UserError for a source that is none.
+    """
+    from mtpdoctor.paths import releases_folder
+    from mtpdoctor.sglang.diff import affected_rules, diff_releases
+    from mtpdoctor.sglang.learn import load_releases, update
+    from mtpdoctor.sglang.learn_frames import learn_frames, write_frames
+    from mtpdoctor.sglang.store import sort_releases
+
+    sources = _open(args.sources)
+    if args.installed:
+        sources.append(_installed())
+    if not sources:
+        raise UserError("nothing to learn", hint="name a wheel or a folder, or say --installed")
+    folder = args.folder or releases_folder()
+    learned = update(folder, sources)
+    by_release = {item.release: tree for item, tree in zip(learned, _in_order(sources), strict=True)}
+    write_frames(folder, {release: learn_frames(tree) for release, tree in by_release.items()})
+    rules = _rules()
+    _search(folder, by_release, rules)
+    known = load_releases(folder)
+    order = sort_releases(known)
+    for item in learned:
+        at = order.index(item.release)
+        print(f"SGLang {item.release}: {len(item.flags)} flags, {len(item.env)} environment variables")
+        if at == 0:
+            continue
+        diff = diff_releases(known[order[at - 1]], item)
+        print(f"against {diff.old}:")
+        for line in diff.lines():
+            print(f"  {line}")
+        touched = affected_rules(diff, [(rule.id, _whole_text(rule)) for rule in rules])
+        for rule_id, names in touched.items():
+            print(f"  rule      {rule_id} mentions {', '.join(names)}")
+    return EXIT_OK
+
+
+def run_verify(args: argparse.Namespace) -> int:
+    """Search the sources for every rule's message and write the result; then hold the rules' ranges
+    against it. 1 when a rule claims a release in which its message cannot occur."""
+    from mtpdoctor.paths import releases_folder
+    from mtpdoctor.sglang.learn import source_release
+    from mtpdoctor.sglang.verify import check_ranges, load_verified
+
+    folder = args.folder or releases_folder()
+    rules = _rules()
+    if args.sources:
+        named = {}
+        for tree in _open(args.sources):
+            release = source_release(tree)
+            if release is None:
+                raise UserError(f"{tree.origin} does not say which release it is")
+            named[release] = tree
+        _search(folder, named, rules)
+    texts = [rule_text(rule) for rule in rules]
+    verified = load_verified(folder)
+    problems = check_ranges(texts, verified)
+    for problem in problems:
+        print(f"{problem.origin or problem.rule}: {problem.level}: {problem.rule} {problem.message}")
+    rows = verified["rules"]
+    found = sum(bool(row["spans"]) for row in rows.values())
+    print(
+        f"{found} of {len(rows)} rules for SGLang's own messages found in {len(verified['releases'])} releases"
+    )
+    return EXIT_PROBLEMS if any(p.level == "error" for p in problems) else EXIT_OK
+
+
+def rule_text(rule: Rule) -> RuleText:
+    """A rule as verification needs it."""
+    from mtpdoctor.kb.types import Span
+    from mtpdoctor.sglang.verify import PatternText, RuleText
+
+    bad = rule.examples.get("bad") or () if isinstance(rule.examples, dict) else ()
+    return RuleText(
+        id=rule.id,
+        source=rule.source,
+        releases=rule.releases.text,
+        patterns=tuple(PatternText(p.regex, p.literal, p.span is Span.TRACEBACK) for p in rule.match),
+        examples=tuple(str(example.get("log", "")) for example in bad if isinstance(example, dict)),
+        origin=rule.origin,
+    )
+
+
+def _search(folder: Path, sources: dict[str, SourceTree], rules: Sequence[Rule]) -> None:
+    from mtpdoctor.sglang.verify import build_index, verify, write_verified
+
+    texts = [rule_text(rule) for rule in rules]
+    looked_for = [p.literal for t in texts for p in t.patterns if p.traceback and p.literal]
+    index = build_index(sources, looked_for)
+    write_verified(folder, texts, verify(texts, index), index.releases)
+
+
+def _rules() -> list[Rule]:
+    from mtpdoctor.kb.load import load_knowledge
+
+    return list(load_knowledge().rules)
+
+
+def _whole_text(rule: Rule) -> str:
+    parts = [rule.title, rule.cause, repr(rule.when), repr(rule.predicts), repr(rule.remedies)]
+    return "\n".join([*parts, *(p.regex for p in rule.match)])
+
+
+def _open(sources: Sequence[str]) -> list[SourceTree]:
+    from mtpdoctor.sglang.source import open_source
+
+    return [open_source(source) for source in sources]
+
+
+def _in_order(sources: Sequence[SourceTree]) -> list[SourceTree]:
+    """Oldest release first, as ``update`` returns what it learned."""
+    from mtpdoctor.sglang.source import source_release
+    from mtpdoctor.sglang.store import release_order
+
+    return sorted(sources, key=lambda tree: release_order(source_release(tree) or "0"))
+
+
+def _installed() -> SourceTree:
+    from mtpdoctor.sglang.source import installed_source
+
+    tree = installed_source()
+    if tree is None:
+        raise UserError(
+            "this interpreter has no SGLang", hint=f"looked in {sys.prefix}; name its environment instead"
+        )
+    return tree
