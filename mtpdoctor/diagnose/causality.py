@@ -91,6 +91,9 @@ def _explained_by(first: Failure, failures: Sequence[Failure]) -> Failure:
     """The failure that explains the first one, or itself."""
     if first.specific:
         return first
+    for failure in failures:
+        if any(m.rule.id in first.explained_by for m in failure.matches):
+            return failure
     specific = [f for f in failures if f.specific and f is not first]
     before = [f for f in specific if f.start.key < first.start.key]
     if before:

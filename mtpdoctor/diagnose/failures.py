@@ -23,7 +23,8 @@ class Failure:
     """One thing that went wrong: an error event, or a line that only a rule recognised.
 
     ``matches`` are the cause rules that matched inside, ``members`` the exception lines of the
-    chain that no consequence rule explains (innermost first; the line itself outside tracebacks).
+    chain that no consequence rule explains (innermost first; the line itself outside tracebacks),
+    ``explained_by`` the rules that declare a match inside to follow from theirs.
     """
 
     event: Event | None
@@ -32,6 +33,7 @@ class Failure:
     rank: str | None
     fatal: bool
     start: Line
+    explained_by: frozenset[str] = frozenset()
 
     @property
     def specific(self) -> tuple[Match, ...]:
@@ -66,7 +68,8 @@ def collect(attempt: Attempt, matches: Sequence[Match]) -> tuple[Failure, ...]:
     """The failures of an attempt in reading order."""
     silent = keys_of(matches, Role.NOISE)
     follows = keys_of(matches, Role.CONSEQUENCE)
-    causes = unexplained([m for m in matches if m.rule.role is Role.CAUSE])
+    every_cause = [m for m in matches if m.rule.role is Role.CAUSE]
+    causes = unexplained(every_cause)
     named_causes = {m.line.key for m in causes}
     failures: list[Failure] = []
     covered: set[Key] = set()
@@ -92,6 +95,7 @@ def collect(attempt: Attempt, matches: Sequence[Match]) -> tuple[Failure, ...]:
                 rank=event.rank,
                 fatal=event.fatal,
                 start=event.traceback.root.head if event.traceback else event.line,
+                explained_by=_explaining(every_cause, keys),
             )
         )
     for match in causes:
@@ -110,6 +114,11 @@ def unexplained(causes: Sequence[Match]) -> list[Match]:
     """Without the matches that another matching rule declares to follow from it."""
     explained = {rule for m in causes for rule in m.rule.explains}
     return [m for m in causes if m.rule.id not in explained]
+
+
+def _explaining(causes: Sequence[Match], keys: set[Key]) -> frozenset[str]:
+    inside = {m.rule.id for m in causes if m.line.key in keys}
+    return frozenset(m.rule.id for m in causes if inside.intersection(m.rule.explains))
 
 
 def _exception_lines(event: Event) -> tuple[Line, ...]:
