@@ -20,6 +20,7 @@ from mtpdoctor.model.facts import model_facts
 from mtpdoctor.model.types import ModelFacts
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.arguments import default_arguments
+from mtpdoctor.sglang.dating import version_in
 from mtpdoctor.sglang.options import same_option
 
 
@@ -114,7 +115,11 @@ def command_facts(command: LaunchCommand, where: str) -> Facts:
         for dest in same_option(use.dest):
             values[f"flag.{dest}"] = _value(use)
     values.update({f"env.{name}": value for name, value in command.env.items()})
-    values.update({f"container.{key}": value for key, value in (command.container or {}).items()})
+    container = command.container or {}
+    values.update({f"container.{key}": value for key, value in container.items()})
+    tagged = version_in(container.get("image") or "")
+    if tagged is not None:
+        values["release"] = str(tagged)
     return make_facts(values, Source.COMMAND, where, closed=frozenset({"flag.", "env."}))
 
 
@@ -135,8 +140,12 @@ def release_defaults(release: str) -> Facts:
     known = release_or_none(release)
     if known is None:
         return Facts({})
-    defaults = default_arguments(known)
-    return make_facts({f"arg.{dest}": value for dest, value in defaults.items()}, Source.RELEASE, release)
+    values: dict[str, Any] = {}
+    for dest, value in default_arguments(known).items():
+        values[f"arg.{dest}"] = value
+        for other in same_option(dest)[1:]:
+            values.setdefault(f"arg.{other}", value)
+    return make_facts(values, Source.RELEASE, release)
 
 
 def log_facts(reading: LogReading, attempt: Attempt) -> Facts:

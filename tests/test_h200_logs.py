@@ -32,4 +32,7 @@ def test_recorded_launch(label: Path) -> None:
 def test_ranks_that_say_the_same_are_one_diagnosis() -> None:
     report = report_of(LABELS[0].parent / "tp2_kv_zero.json")
     assert len(report["diagnoses"]) == 1
-    assert report["diagnoses"][0]["ranks"] == ["TP0", "TP1"] or report["diagnoses"][0]["ranks"] == ["TP1", "TP0"]
+    assert report["diagnoses"][0]["ranks"] == ["TP0", "TP1"] or report["diagnoses"][0]["ranks"] == [
+        "TP1",
+        "TP0",
+    ]

@@ -6,7 +6,8 @@ import argparse
 import sys
 
 from mtpdoctor.cli.given import add_given_arguments, given_from
-from mtpdoctor.diagnose.types import Report
+from mtpdoctor.diagnose.engine import Given
+from mtpdoctor.diagnose.types import Fix, Report
 from mtpdoctor.errors import (
     EXIT_FAILURE_DIAGNOSED,
     EXIT_FAILURE_UNKNOWN,
@@ -25,6 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--verbose", "-v", action="store_true", help="all evidence, consequences and fixes")
+    parser.add_argument(
+        "--write", action="store_true", help="apply a fix to --command-file, after a yes, with a backup"
+    )
+    parser.add_argument(
+        "--fix", type=int, metavar="N", help="which fix --write applies (default: the first safe one)"
+    )
+    parser.add_argument("--yes", action="store_true", help="say yes to --write")
     add_given_arguments(parser)
 
 
@@ -34,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     from mtpdoctor.kb.load import load_knowledge
     from mtpdoctor.log.reading import read_logs
 
+    if args.write and args.command_file is None:
+        raise UserError("--write needs --command-file", hint="name the file that the fix goes into")
     given = given_from(args)
     knowledge = load_knowledge()
     reading = read_logs(args.logs, knowledge.literals, stdin=sys.stdin.buffer)
@@ -57,7 +67,33 @@ def run(args: argparse.Namespace) -> int:
         if hasattr(sys.stdout, "reconfigure"):  # a log may hold what the terminal's encoding does not
             sys.stdout.reconfigure(errors="replace")
         print(render(report, width=width, color=color, verbose=args.verbose), end="")
+    if args.write:
+        _write(args, given, report)
     return EXIT_USAGE if foreign else exit_code(report)
+
+
+def _write(args: argparse.Namespace, given: Given, report: Report) -> None:
+    from mtpdoctor.cli.writing import write_fixed
+
+    fix = chosen_fix(report, args.fix)
+    assert given.document is not None and fix.document is not None
+    backup = write_fixed(
+        args.command_file, given.document.text, fix.document.text, diff=fix.diff or "", yes=args.yes
+    )
+    print(f"wrote {args.command_file}: {fix.title}; the old one is {backup}", file=sys.stderr)
+
+
+def chosen_fix(report: Report, number: int | None) -> Fix:
+    """The fix to write: the numbered one, else the first that is safe. Raises UserError when there is none."""
+    fixes = report.diagnoses[0].fixes if report.diagnoses else ()
+    if number is None:
+        for fix in fixes:
+            if fix.safety == "safe" and fix.document is not None:
+                return fix
+        raise UserError("there is no safe fix to write", hint="choose one by its number: --fix N")
+    if not 1 <= number <= len(fixes) or fixes[number - 1].document is None:
+        raise UserError(f"fix {number} changes no launch file", hint="choose a fix that shows a diff")
+    return fixes[number - 1]
 
 
 def exit_code(report: Report) -> int:

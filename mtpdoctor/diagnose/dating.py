@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from mtpdoctor.diagnose.failures import chain
 from mtpdoctor.log.types import Attempt, EventKind, LogReading
-from mtpdoctor.release import Release
+from mtpdoctor.sglang.dating import Dating, date
 from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
 
 MAX_USAGE_LINES = 900  # longer than the usage text of any release
-
-
-@dataclass(frozen=True, slots=True)
-class Dating:
-    """Releases the log can be from, oldest first, and by what."""
-
-    releases: tuple[Release, ...]
-    reason: str
-
-    @property
-    def certain(self) -> bool:
-        return len(self.releases) == 1
-
-    def in_words(self) -> str:
-        first, last = self.releases[0], self.releases[-1]
-        span = f"{first}" if self.certain else f"{first} to {last}"
-        return f"the log names no SGLang release; by {self.reason} it is {span}"
+ARGUMENTS = "server_args=ServerArgs("
 
 
 def date_log(reading: LogReading, attempt: Attempt) -> Dating | None:
-    """None when nothing in the attempt tells."""
+    """Releases the attempt can be from: by the usage text argparse printed, the fields of the server
+    arguments, or the lines its tracebacks go through. None when nothing in it tells."""
+    by_usage = _by_usage(reading, attempt)
+    if by_usage is not None:
+        return by_usage
+    frames = [
+        (frame.path, frame.lineno, frame.function)
+        for event in attempt.events
+        if event.traceback is not None
+        for member in chain(event.traceback)
+        for frame in member.frames
+        if "/sglang/" in frame.path
+    ]
+    lines = [line.text for line in reading.hits.lines(ARGUMENTS) if attempt.holds(line)]
+    dating = date(server_args=lines[0] if lines else None, frames=frames)
+    return dating if dating.releases else None
+
+
+def _by_usage(reading: LogReading, attempt: Attempt) -> Dating | None:
     for event in attempt.events:
         if event.kind is EventKind.ARGPARSE:
             first = max(attempt.first[1], event.line.number - MAX_USAGE_LINES)
@@ -38,5 +39,10 @@ def date_log(reading: LogReading, attempt: Attempt) -> Dating | None:
             usage = lines[starts[-1] :] if starts else []
             releases = releases_of_usage(flags_of_usage(line.text for line in usage))
             if releases:
-                return Dating(releases, "the options in its usage text")
+                return Dating(releases, ("by the options in its usage text",))
     return None
+
+
+def in_words(dating: Dating) -> str:
+    """The note that goes with a release that was worked out."""
+    return f"the log names no SGLang release; it is {dating.text}: {'; '.join(dating.reasons)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
 from mtpdoctor.diagnose.contradictions import contradictions_of
-from mtpdoctor.diagnose.dating import date_log
+from mtpdoctor.diagnose.dating import date_log, in_words
 from mtpdoctor.diagnose.reconstruct import reconstructed_command
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
@@ -19,6 +19,8 @@ from mtpdoctor.kb.match import Matches, match_rules
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.launch.document import LaunchDocument, read_launch
+from mtpdoctor.launch.render import command_line
+from mtpdoctor.launch.types import Form
 from mtpdoctor.log.command_line import launch_command
 from mtpdoctor.log.reading import outcome as outcome_of
 from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
@@ -65,7 +67,7 @@ def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) 
         stage=_stage(causality, attempt).value,
         sglang_version=str(case.release) if case.release and case.release_is_certain else None,
         version_source=_where(case, "release"),
-        command=case.document.text.strip() if case.document and not case.reconstructed else None,
+        command=_as_found(case),
         diagnoses=diagnoses,
         findings=_findings(matches, case, knowledge),
         attempts=len(reading.attempts),
@@ -104,8 +106,8 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
         release=given.release,
     )
     if case.release is None and (dating := date_log(reading, attempt)) is not None:
-        case = case.with_release(dating.releases[-1], dating.reason, certain=dating.certain)
-        notes.append(dating.in_words())
+        case = case.with_release(dating.releases[-1], "worked out", certain=dating.release is not None)
+        notes.append(in_words(dating))
     if not rebuilt:
         notes.extend(contradictions_of(case))
     return case, tuple(notes)
@@ -180,6 +182,15 @@ def _stage(causality: Causality, attempt: Attempt) -> Stage:
     if event is not None and (event.stage_told or cause.match is None):
         return event.stage
     return cause.match.rule.stage if cause.match else attempt.stage
+
+
+def _as_found(case: Case) -> str | None:
+    """The launch command: as it was typed, or as one line where it stands in a file's form."""
+    if case.document is None or case.reconstructed:
+        return None
+    if case.document.form is Form.SHELL:
+        return case.document.text.strip()
+    return command_line(case.document.command)
 
 
 def _untried(matches: Matches) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from mtpdoctor.kb.types import ALWAYS, EditTemplate, Match, Remedy, Rule, Safety
 from mtpdoctor.kb.undecided import undecided
 from mtpdoctor.launch.document import LaunchDocument
 from mtpdoctor.launch.render import command_line
-from mtpdoctor.launch.types import Edit, EditOp, FlagUse
+from mtpdoctor.launch.types import Edit, EditOp, FlagUse, Form
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.flags import FlagSpec, flag_table
 from mtpdoctor.sglang.options import translate_edit
@@ -36,7 +36,7 @@ MAX_ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    document: LaunchDocument
+    document: LaunchDocument | None  # None where the edits cannot be written in this form
     edits: tuple[Edit, ...]
     verified: str
     notes: tuple[str, ...]
@@ -110,13 +110,21 @@ def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: 
     proof = prove(case, tuple(edits), knowledge, candidate_releases(case, match.rule))
     if proof is None:
         return None
+    fixed = proof.document
     return replace(
         fix,
         edits=proof.edits,
-        command=command_line(proof.document.command),
+        command=command_line(fixed.command) if fixed else None,
+        diff=_diff(case.document, fixed) if fixed else None,
+        document=fixed,
         verified=proof.verified,
         notes=fix.notes + proof.notes,
     )
+
+
+def _diff(before: LaunchDocument, after: LaunchDocument) -> str | None:
+    """The change to a file; a bare command line needs none, it is shown whole."""
+    return None if before.form is Form.SHELL else before.diff(after, before.name.lstrip("/"))
 
 
 def _condition_in_words(remedy: Remedy, case: Case, match: Match) -> str:
@@ -158,7 +166,7 @@ def prove(
     try:
         document = case.document.apply(edits)
     except UserError as error:
-        return _Proof(case.document, edits, "none", (f"could not be applied: {error}",))
+        return _Proof(None, edits, "none", (str(error),))
     if document.text == case.document.text:
         return None
     notes: list[str] = []

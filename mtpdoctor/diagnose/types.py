@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mtpdoctor.launch.document import LaunchDocument
 from mtpdoctor.launch.types import Edit
 from mtpdoctor.log.types import Line
 
@@ -23,6 +24,8 @@ class Fix:
     command: str | None
     verified: str
     notes: tuple[str, ...] = ()  # renames translated, conditions unknown ("if ...")
+    diff: str | None = None  # of the launch file, where the command was read from one
+    document: LaunchDocument | None = None  # the fixed launch, as a whole and unmasked
 
 
 @dataclass(frozen=True, slots=True)

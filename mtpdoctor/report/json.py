@@ -58,6 +58,7 @@ def fix_to_json(fix: Fix, clean: Cleaner) -> dict[str, Any]:
         "edits": [{"op": e.op.value, "name": clean.line(e.name), "value": clean.value(e)} for e in fix.edits],
         "run": [clean.text(r) for r in fix.run],
         "command": clean.maybe(fix.command),
+        "diff": clean.maybe(fix.diff),
         "verified": fix.verified,
         "notes": [clean.text(n) for n in fix.notes],
     }

@@ -206,8 +206,14 @@ class _Page:
             yield from self.prose(self.clean.text(fix.why))
         if fix.risk:
             yield from self.titled("  Risk", "magenta", self.clean.text(fix.risk), indent="  ")
-        yield from self.changes(fix)
-        command = self.clean.text(fix.command) if fix.command else None
+        if fix.diff and full:
+            yield ""
+            yield from self.file_diff(self.clean.text(fix.diff))
+            yield ""
+            yield from self.titled("Proof", "bold", _PROOF.get(fix.verified, fix.verified), indent="  ")
+        else:
+            yield from self.changes(fix)
+        command = self.clean.text(fix.command) if fix.command and not fix.diff else None
         if full and command:
             yield ""
             yield from wrapped(command, self.width)
@@ -221,6 +227,13 @@ class _Page:
             yield from (f"    {line}" for line in lines[1:])
         for note in fix.notes:
             yield from self.titled("  Note", "bold", self.clean.text(note), indent="  ")
+
+    def file_diff(self, diff: str) -> Iterator[str]:
+        """A unified diff as it stands: it can be given to patch."""
+        for line in diff.splitlines():
+            header = line.startswith(("---", "+++"))
+            kind = "bold" if header else {"+": "green", "-": "removed", "@": "cyan"}.get(line[:1])
+            yield self.style(kind, line) if kind else line
 
     def changes(self, fix: Fix) -> Iterator[str]:
         edits = [Edit(e.op, self.clean.line(e.name), self.clean.value(e)) for e in fix.edits]

@@ -99,18 +99,18 @@ def by_fields(fields: Iterable[str], complete: bool) -> tuple[Release, ...]:
         return ()
     releases = known_releases()
     table = read_table(releases_folder() / "flags.json")["fields"]
+    position = {str(release): i for i, release in enumerate(releases)}
     missing = [0] * len(releases)  # fields of the line that the release lacks
     extra = [0] * len(releases)  # fields of the release that the line lacks
     for name in {*table, *seen}:
-        spans = [
-            (release_order(a), release_order(b) if b else releases[-1]) for a, b, _ in table.get(name, ())
-        ]
-        for index, release in enumerate(releases):
-            has = any(first <= release <= last for first, last in spans)
-            if has and name not in seen and name not in _HIDDEN:
-                extra[index] += 1
-            elif not has and name in seen:
-                missing[index] += 1
+        has = [False] * len(releases)
+        for first, last, _ in table.get(name, ()):
+            start, end = position[first], position[last] if last else len(releases) - 1
+            has[start : end + 1] = [True] * (end + 1 - start)
+        if name in seen:
+            missing = [m + (not h) for m, h in zip(missing, has, strict=True)]
+        elif name not in _HIDDEN:
+            extra = [e + h for e, h in zip(extra, has, strict=True)]
     cost = [m * 2 + (e if complete else 0) for m, e in zip(missing, extra, strict=True)]
     best = min(cost)
     if best > len(seen) // 4:
