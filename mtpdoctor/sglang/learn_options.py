@@ -72,7 +72,8 @@ def option_groups(
     one and the same release, for they can hold different values.
     """
     order = sort_releases(flags)
-    present = {field: {r for r in order if field in set(fields[r])} for r in order for field in fields[r]}
+    dests = {r: {*fields[r], *(flag.dest for flag in flags[r].values())} for r in order}
+    present = {dest: {r for r in order if dest in dests[r]} for r in order for dest in dests[r]}
     parent: dict[str, str] = {}
 
     def root(dest: str) -> str:
@@ -105,8 +106,7 @@ def option_groups(
             if flag.deprecated and other is not None and _same_shape(flag, other):
                 join(flag.dest, other.dest)
     for row in same:
-        dests = [seen[name] for name in row["names"] if name in seen]
-        for left, right in itertools.pairwise(dests):
+        for left, right in itertools.pairwise(seen[name] for name in row["names"] if name in seen):
             join(left, right)
     newest = {field: max(order.index(r) for r in releases) for field, releases in present.items()}
     groups: dict[str, set[str]] = {}

@@ -54,7 +54,7 @@ def _templates(node: ast.expr, scope: Scope, depth: int) -> Iterable[Pieces]:
     if isinstance(node, ast.Name) and node.id in scope:
         inner = {k: v for k, v in scope.items() if k != node.id}  # msg = msg + "..." must end
         return [t for value in scope[node.id] for t in templates(value, inner, depth + 1)]
-    if isinstance(node, ast.Attribute) and node.attr in scope and isinstance(node.value, ast.Name):
+    if isinstance(node, ast.Attribute) and node.attr.isupper() and node.attr in scope:
         return [t for value in scope[node.attr] for t in templates(value, {}, depth + 1)]
     if isinstance(node, ast.Call):
         return _called(node, scope, depth)
@@ -149,19 +149,13 @@ def common_beginning(pieces: Pieces, message: str) -> int:
     """How many characters of fixed text a cut or continued ``message`` shares with the template before
     they part; 0 when they part inside a literal."""
     for count in range(len(pieces), 0, -1):
-        if pattern(pieces[:count], whole=False).match(message):
-            return literal_length(pieces[:count])
+        begun = pattern(pieces[:count], whole=False).match(message)
+        if begun is None:
+            continue
+        rest = "".join(message[begun.end() :].split())
+        after = "".join(pieces[count].split()) if count < len(pieces) else ""
+        # The cut may fall into the next literal: its beginning then ends the message.
+        shared = next((n for n in range(min(len(after), len(rest)), 0, -1) if rest.endswith(after[:n])), 0)
+        return literal_length(pieces[:count]) + shared
     squeezed = "".join(message.split())
     return len(squeezed) if squeezed and "".join(pieces[0].split()).startswith(squeezed) else 0
-
-
-def words(pieces: Pieces) -> tuple[str, ...]:
-    """Whole words of the literals that a matching text must contain (those touching no hole)."""
-    out: list[str] = []
-    for index, piece in enumerate(pieces):
-        for match in re.finditer(r"[A-Za-z_]{4,}", piece):
-            open_left = match.start() == 0 and index > 0
-            open_right = match.end() == len(piece) and index < len(pieces) - 1
-            if not open_left and not open_right:
-                out.append(match[0])
-    return tuple(out)

@@ -79,7 +79,11 @@ def build_index(sources: Mapping[str, SourceTree], looked_for: Iterable[str] = (
             text = tree.read(path) or ""
             digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).digest()
             if digest not in known:
-                found = {(s.exception, s.pieces) for s in scan(path, text) if literal_length(s.pieces)}
+                found = {
+                    (s.exception, s.pieces)
+                    for s in scan(path, text, with_guards=False)
+                    if literal_length(s.pieces)
+                }
                 known[digest] = (list(found), [w for w in wanted if w in text])
             messages, texts = known[digest]
             for message in messages:
