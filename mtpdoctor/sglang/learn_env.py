@@ -16,7 +16,8 @@ _GONE = re.compile(
     r"((?:SGLANG|SGL)_[A-Z0-9_]+)\s+(?:has been removed|is no longer supported|is deprecated\b|was removed)"
 )
 _JOINED = re.compile(r"[\"']\s*\n\s*f?[\"']")  # adjacent literals: one message over several lines
-_FLAG = re.compile(r"--[a-z][\w-]+")
+_FLAG = re.compile(r"--[a-z][\w-]+(?:=\w+)?")
+_INSTEAD = re.compile(r"\b(?:use|set)\s+'?(SGLANG_[A-Z0-9_]+)", re.I)
 _GETTERS = {
     "getenv": "str",
     "get": "str",  # os.environ.get
@@ -75,13 +76,21 @@ def _declared(module: Module, evaluator: Evaluator, out: dict[str, LearnedEnv]) 
         for name, value in ClassRef(module, node).members().items():
             if isinstance(value, ast.Call) and name.isupper():
                 kind = ast.unparse(value.func).split(".")[-1]
-                env = LearnedEnv(
-                    name, {"EnvBool": "bool", "EnvInt": "int", "EnvFloat": "float"}.get(kind, "str")
-                )
+                types = {"EnvBool": "bool", "EnvInt": "int", "EnvFloat": "float"}
+                env = LearnedEnv(name, next((t for k, t in types.items() if kind.startswith(k)), "str"))
                 args = [*value.args, *(k.value for k in value.keywords if k.arg == "default")]
                 if args:
                     env.default = _value(args[0], module, evaluator)
                 out[name] = env
+                for keyword in value.keywords:  # EnvBoolWithAlias(True, deprecated_name="OLD"): 0.5.13 on
+                    if keyword.arg == "deprecated_name" and isinstance(keyword.value, ast.Constant):
+                        _mark_deprecated(str(keyword.value.value), name, out)
+    for stmt in ast.walk(module.tree):  # _deprecated_ms_to_s = {"OLD": "NEW"}, applied in a loop
+        if isinstance(stmt, ast.Assign) and isinstance(stmt.value, ast.Dict):
+            if "deprecated" in ast.unparse(stmt.targets[0]):
+                for old, new in zip(stmt.value.keys, stmt.value.values, strict=True):
+                    if isinstance(old, ast.Constant) and isinstance(new, ast.Constant):
+                        _mark_deprecated(str(old.value), str(new.value), out)
     for call in ast.walk(module.tree):
         if isinstance(call, ast.Call):
             _deprecation(call, module, out)
@@ -114,8 +123,9 @@ def _registry(node: ast.AST | tuple[str, str] | None, out: dict[str, LearnedEnv]
     for key, item in zip(node.keys, node.values, strict=True):
         if isinstance(key, ast.Constant) and isinstance(item, ast.Call):
             given = {k.arg: k.value.value for k in item.keywords if isinstance(k.value, ast.Constant)}
-            flag = _FLAG.search(str(given.get("note") or ""))
-            new = given.get("replacement") or (flag[0] if flag else None)
+            note = str(given.get("note") or "")
+            flag, variable = _FLAG.search(note), _INSTEAD.search(note)
+            new = given.get("replacement") or (flag[0] if flag else variable[1] if variable else None)
             _mark_deprecated(str(key.value), new if isinstance(new, str) else None, out)
 
 

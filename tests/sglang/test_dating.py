@@ -15,6 +15,7 @@ from mtpdoctor.sglang.dating import (
     date,
     date_by_frames,
     kernel_packages,
+    version_in,
 )
 from mtpdoctor.sglang.learn_frames import learn_frames, read_frames, write_frames
 from mtpdoctor.sglang.releases import known_releases, release_facts
