@@ -92,8 +92,8 @@ def judge(name: str) -> Verdict:
     first = report["diagnoses"][0] if report["diagnoses"] else None
     fixes = first["fixes"] if first else []
     texts = [remedy_text(f) for f in fixes]
-    said = first["root"]["text"] if first else ""
-    right_line = bool(first) and (first["root"]["line"] in label["root_lines"] or label["root"] in said)
+    line, said = (first["root"]["line"], first["root"]["text"]) if first else (0, "")
+    right_line = line in label["root_lines"] or (bool(said) and label["root"] in said)
 
     def wrong(text: str) -> bool:
         return any(re.search(p, text, re.I) for p in label["fix_never"])
@@ -110,7 +110,7 @@ def judge(name: str) -> Verdict:
         rule=first["rule"] if first else None,
         harmful=tuple(t for f, t in zip(fixes, texts, strict=True) if f["safety"] == "safe" and wrong(t)),
         doubtful=tuple(t for f, t in zip(fixes, texts, strict=True) if f["safety"] != "safe" and wrong(t)),
-        said=f"{first['root']['line']}: {said}" if first else f"nothing ({report['outcome']})",
+        said=f"{line}: {said}" if first else f"nothing ({report['outcome']})",
         offered=tuple(texts),
     )
 
