@@ -11,6 +11,7 @@ from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.learn_frames import releases_of_frames
 from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.store import read_table, release_order
+from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
 
 # Lines that name the release: pip and image names, server info, package lists, wheel and dist-info paths.
 _VERSION_LINES = (
@@ -159,9 +160,11 @@ def date(
     server_args: str | None = None,
     frames: Sequence[tuple[str, int, str]] = (),
     packages: Mapping[str, str] | None = None,
+    usage: Iterable[str] = (),
 ) -> Dating:
-    """Combine what a log shows. A release named outright decides; else the ``server_args`` line, then
-    frames, then kernel packages narrow the range, each only as far as it leaves something."""
+    """Combine what a log shows. A release named outright decides; else the ``server_args`` line, a usage
+    text (its lines), frames and kernel packages narrow the range, each only as far as it leaves something.
+    """
     if version is not None:
         return Dating((version,), (f"the log names SGLang {version}",))
     left: tuple[Release, ...] = known_releases()
@@ -179,6 +182,10 @@ def date(
         found = by_fields(fields, complete)
         shown = f"the {len(fields)} fields of server_args"
         narrow(found, f"{shown} are those of {_range(found)}" if found else "")
+    listed = flags_of_usage(usage)
+    if listed:
+        found = releases_of_usage(listed)
+        narrow(found, f"the {len(listed)} flags of the usage text are those of {_range(found)}")
     if frames:
         texts, used = releases_of_frames(releases_folder(), frames)
         releases = sorted(map(release_order, texts))

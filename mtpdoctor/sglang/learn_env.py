@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from mtpdoctor.sglang.evaluate import ClassRef, Evaluator, Module, Unresolved, plain
+from mtpdoctor.sglang.evaluate import Evaluator
+from mtpdoctor.sglang.modules import ClassRef, Module, Unresolved, plain
 from mtpdoctor.sglang.source import SourceTree
 
 _NAME = re.compile(r"(?:SGLANG|SGL)_[A-Z0-9_]+$")
@@ -86,11 +87,12 @@ def _declared(module: Module, evaluator: Evaluator, out: dict[str, LearnedEnv]) 
                     if keyword.arg == "deprecated_name" and isinstance(keyword.value, ast.Constant):
                         _mark_deprecated(str(keyword.value.value), name, out)
     for stmt in ast.walk(module.tree):  # _deprecated_ms_to_s = {"OLD": "NEW"}, applied in a loop
-        if isinstance(stmt, ast.Assign) and isinstance(stmt.value, ast.Dict):
-            if "deprecated" in ast.unparse(stmt.targets[0]):
-                for old, new in zip(stmt.value.keys, stmt.value.values, strict=True):
-                    if isinstance(old, ast.Constant) and isinstance(new, ast.Constant):
-                        _mark_deprecated(str(old.value), str(new.value), out)
+        if not isinstance(stmt, ast.Assign) or not isinstance(stmt.value, ast.Dict):
+            continue
+        if "deprecated" in ast.unparse(stmt.targets[0]):
+            for old, new in zip(stmt.value.keys, stmt.value.values, strict=True):
+                if isinstance(old, ast.Constant) and isinstance(new, ast.Constant):
+                    _mark_deprecated(str(old.value), str(new.value), out)
     for call in ast.walk(module.tree):
         if isinstance(call, ast.Call):
             _deprecation(call, module, out)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mtpdoctor.errors import UserError
-from mtpdoctor.sglang.evaluate import ClassRef, Evaluator, FunctionRef, Module, Unresolved, plain
+from mtpdoctor.sglang.evaluate import Evaluator
+from mtpdoctor.sglang.modules import ClassRef, FunctionRef, Module, Unresolved, plain
 from mtpdoctor.sglang.source import SourceTree
 
 # "Use '--x' instead", "Please set `--x` to 'y'", "Alias for --x y."; a value is taken only where it is

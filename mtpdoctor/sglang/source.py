@@ -5,6 +5,7 @@ Nothing of SGLang is imported or executed.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import zipfile
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mtpdoctor.errors import UserError
+from mtpdoctor.paths import cache_folder
 from mtpdoctor.release import release_or_none
 
 _VERSION_LINE = re.compile(r"^Version:\s*(\S+)", re.M)
@@ -134,6 +136,25 @@ def installed_source() -> SourceTree | None:
         base = Path(entry or ".")
         if (base / "sglang" / "srt" / "server_args.py").is_file():
             return FolderSource(base, str(base / "sglang"), _metadata_file(dist) if dist else None)
+    return None
+
+
+def find_source(release: str | None) -> SourceTree | None:
+    """The source of a release, as far as one is at hand: the installed SGLang when it is that release
+    (any, when ``release`` is None), a folder or wheel in ``$MTPDOCTOR_SGLANG_SOURCES``, a wheel in
+    ``wheels/`` of the doctor's cache folder. Nothing is downloaded."""
+    tree = installed_source()
+    if tree is not None and release in (None, source_release(tree)):
+        return tree
+    if release is None:
+        return None
+    named = os.environ.get("MTPDOCTOR_SGLANG_SOURCES")
+    for folder in [Path(named)] if named else []:
+        if (folder / release / "sglang" / "srt" / "server_args.py").is_file():
+            return FolderSource(folder / release, str(folder / release))
+    for folder in [Path(named) if named else None, cache_folder() / "wheels"]:
+        for wheel in sorted(folder.glob(f"sglang-{release}-*.whl")) if folder else ():
+            return open_source(wheel)
     return None
 
 

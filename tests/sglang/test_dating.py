@@ -17,6 +17,7 @@ from mtpdoctor.sglang.dating import (
     kernel_packages,
     version_in,
 )
+from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.learn_frames import learn_frames, read_frames, write_frames
 from mtpdoctor.sglang.releases import known_releases, release_facts
 from mtpdoctor.sglang.source import open_source
@@ -75,6 +76,13 @@ def test_a_cut_line_still_dates():
 def test_too_few_fields_date_nothing():
     assert by_fields(("model_path", "tp_size"), True) == ()
     assert date(server_args="ServerArgs(a=1, b=2, c=3, d=4)").releases == ()
+
+
+def test_a_usage_text_dates():
+    flags = [spec.name for spec in flag_table(R("0.5.16")).specs]
+    dated = date(usage=["usage: sglang serve [-h] " + " ".join(f"[{name} X]" for name in flags)])
+    assert dated.release == R("0.5.16") and "usage text" in dated.reasons[0]
+    assert date(usage=["usage: sglang serve [--tp-size N]"]).releases == ()
 
 
 def test_a_named_release_decides():

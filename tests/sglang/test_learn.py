@@ -16,7 +16,7 @@ from mtpdoctor.sglang.diff import affected_rules, diff_releases
 from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.learn import learn, learn_installed, load_releases, update
 from mtpdoctor.sglang.releases import known_releases, release_facts
-from mtpdoctor.sglang.source import open_source
+from mtpdoctor.sglang.source import find_source, open_source
 from mtpdoctor.sglang.store import pack, unpack
 from tests.sglang.trees import ARGPARSE, FIELDS, NAMESPACES, write_tree, write_wheel
 
@@ -110,6 +110,19 @@ def test_wheel_folder_and_package_read_alike(tmp_path, old):
     write_tree(environment / "lib" / "python3.11" / "site-packages", ARGPARSE)
     assert wheel.flags == old.flags == inner.flags == learn(environment).flags
     assert wheel.env == old.env and wheel.pins == old.pins
+
+
+def test_source_of_a_release_at_hand(tmp_path, monkeypatch):
+    monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("MTPDOCTOR_SGLANG_SOURCES", raising=False)
+    assert find_source("1.0.0") is None
+    (tmp_path / "cache" / "wheels").mkdir(parents=True)
+    write_wheel(tmp_path / "cache" / "wheels" / "sglang-1.0.0-py3-none-any.whl", ARGPARSE)
+    assert learn(find_source("1.0.0")).release == "1.0.0"
+    write_tree(tmp_path / "sources" / "1.1.0", FIELDS)
+    monkeypatch.setenv("MTPDOCTOR_SGLANG_SOURCES", str(tmp_path / "sources"))
+    assert learn(find_source("1.1.0")).era == "fields"
+    assert find_source("9.9") is None
 
 
 def test_what_is_no_source_says_so(tmp_path):
