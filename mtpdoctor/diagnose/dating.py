@@ -8,7 +8,6 @@ from mtpdoctor.sglang.dating import Dating, date
 from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
 
 MAX_USAGE_LINES = 900  # longer than the usage text of any release
-ARGUMENTS = "server_args=ServerArgs("
 
 
 def date_log(reading: LogReading, attempt: Attempt) -> Dating | None:
@@ -25,8 +24,8 @@ def date_log(reading: LogReading, attempt: Attempt) -> Dating | None:
         for frame in member.frames
         if "/sglang/" in frame.path
     ]
-    lines = [line.text for line in reading.hits.lines(ARGUMENTS) if attempt.holds(line)]
-    dating = date(server_args=lines[0] if lines else None, frames=frames)
+    arguments = next((o.line.text for o in attempt.observations if o.name.startswith("arg.")), None)
+    dating = date(server_args=arguments, frames=frames)
     return dating if dating.releases else None
 
 
