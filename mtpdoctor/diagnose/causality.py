@@ -109,7 +109,9 @@ def _explained_by(first: Failure, failures: Sequence[Failure]) -> Failure:
 
 def _cause(failure: Failure, failures: Sequence[Failure]) -> Cause:
     match = best_match(failure)
-    root = match.line if match else (failure.members[0] if failure.members else failure.start)
+    innermost = failure.members[0] if failure.members else failure.start
+    # A symptom's rule says where it showed; the exception that it was raised from says what happened.
+    root = innermost if match is None or (match.rule.generic and failure.members) else match.line
     return Cause(match, failure, root, _ranks(failure, match, failures), failure.members)
 
 
