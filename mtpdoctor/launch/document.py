@@ -79,14 +79,23 @@ class LaunchDocument:
                 document = read_launch(text, name=self.name, form=self.form, table=self.table)
             except (ValueError, UserError):
                 continue
-            if len(document.commands) == len(self.commands) and all(
-                holds(document.commands[i], self.commands[i], edit, self.table) for i in group
+            if (
+                len(document.commands) == len(self.commands)
+                and all(holds(document.commands[i], self.commands[i], edit, self.table) for i in group)
+                and (edit.op not in CONTAINER_OPS or document._settled(edit, group))
             ):
                 return document
         raise UserError(
             f"{edit} cannot be made in {self.name} without changing something else",
             hint="make this change by hand: the words it touches are shared or computed",
         )
+
+    def _settled(self, edit: Edit, group: Sequence[int]) -> bool:
+        """Whether making the edit again would change nothing: it stands where this form reads it."""
+        if all(self.sites[i].edit_container is None for i in group):
+            return False
+        again = [s for i in group for s in site_splices(self.sites[i], edit, self.table)]
+        return splice_all(again, self.text) == self.text
 
     def diff(self, other: LaunchDocument, name: str | None = None) -> str:
         """Unified diff from this text to ``other``'s; empty when they are equal."""

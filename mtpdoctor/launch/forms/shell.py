@@ -40,7 +40,8 @@ def read_shell(text: str, name: str, form: Form) -> tuple[list[Site], Form]:
             ) from None
         if sites:
             return sites, _narrow(sites, form)
-        seen = seen or reader.seen if start == starts[0] else seen
+        if start == starts[0]:
+            seen = reader.seen
     raise no_server(name, _found(text, seen))
 
 
