@@ -152,8 +152,8 @@ def find_source(release: str | None) -> SourceTree | None:
     for folder in [Path(named)] if named else []:
         if (folder / release / "sglang" / "srt" / "server_args.py").is_file():
             return FolderSource(folder / release, str(folder / release))
-    for folder in [Path(named) if named else None, cache_folder() / "wheels"]:
-        for wheel in sorted(folder.glob(f"sglang-{release}-*.whl")) if folder else ():
+    for place in [*([Path(named)] if named else []), cache_folder() / "wheels"]:
+        for wheel in sorted(place.glob(f"sglang-{release}-*.whl")):
             return open_source(wheel)
     return None
 

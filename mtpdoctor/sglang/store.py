@@ -75,6 +75,7 @@ def write_table(path: Path, head: Mapping[str, Any], tables: Mapping[str, Mappin
         lines.append("},")
     lines[-1] = lines[-1].rstrip(",")
     lines.append("}")
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
     temporary.replace(path)
