@@ -1,4 +1,4 @@
-"""``mtpdoctor kb``: lint, list and try the knowledge, and see which rules fire on which examples."""
+"""``mtpdoctor kb``: lint, list, try, learn and verify the knowledge."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtpdoctor.cli.kb_learn import add_learn_arguments, add_verify_arguments, run_learn, run_verify
 from mtpdoctor.errors import EXIT_OK, UserError
 
 if TYPE_CHECKING:
@@ -45,10 +46,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     matrix.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
+    add_learn_arguments(
+        commands.add_parser("learn", help="learn the flags, environment and messages of SGLang releases")
+    )
+    add_verify_arguments(
+        commands.add_parser("verify", help="hold the rules' releases against SGLang's sources")
+    )
+
 
 def run(args: argparse.Namespace) -> int:
     """0, or 1 when lint finds a problem or a regex matches nothing; UserError for bad usage."""
-    return {"lint": _lint, "list": _list, "try": _try, "matrix": _matrix}[args.kb_command](args)
+    commands = {
+        "lint": _lint,
+        "list": _list,
+        "try": _try,
+        "matrix": _matrix,
+        "learn": run_learn,
+        "verify": run_verify,
+    }
+    return commands[args.kb_command](args)
 
 
 def hooks() -> Hooks:

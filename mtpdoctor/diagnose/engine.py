@@ -116,6 +116,9 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
 def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:
     match = cause.match
     if match is None:
+        from mtpdoctor.diagnose.raise_site import source_says  # parses Python source: only where needed
+
+        said = source_says(cause, case, knowledge)
         return Diagnosis(
             rule=None,
             title=title_of(cause),
@@ -127,9 +130,9 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
             evidence=(),
             consequences=consequences,
             references=(),
-            fixes=(),
+            fixes=said.fixes if said else (),
             chain=cause.chain,
-            next_steps=next_steps(cause, case),
+            next_steps=(*(said.steps if said else ()), *next_steps(cause, case)),
         )
     rule = match.rule
     return Diagnosis(

@@ -35,7 +35,7 @@ MAX_ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Proof:
+class Proof:
     document: LaunchDocument | None  # None where the edits cannot be written in this form
     edits: tuple[Edit, ...]
     verified: str
@@ -115,14 +115,14 @@ def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: 
         fix,
         edits=proof.edits,
         command=command_line(fixed.command) if fixed else None,
-        diff=_diff(case.document, fixed) if fixed else None,
+        diff=diff_of(case.document, fixed) if fixed else None,
         document=fixed,
         verified=proof.verified,
         notes=fix.notes + proof.notes,
     )
 
 
-def _diff(before: LaunchDocument, after: LaunchDocument) -> str | None:
+def diff_of(before: LaunchDocument, after: LaunchDocument) -> str | None:
     """The change to a file; a bare command line needs none, it is shown whole."""
     return None if before.form is Form.SHELL else before.diff(after, before.name.lstrip("/"))
 
@@ -157,7 +157,7 @@ def spell(edit: Edit, case: Case) -> tuple[tuple[Edit, ...] | None, str]:
 
 def prove(
     case: Case, edits: tuple[Edit, ...], knowledge: Knowledge, releases: Sequence[Release]
-) -> _Proof | None:
+) -> Proof | None:
     """Apply, check against the release, run the preflight rules again until nothing fatal is left.
 
     None when the edits change nothing, or bring in what the release does not know. Bounded by MAX_ROUNDS; a command seen before ends it (no
@@ -166,13 +166,13 @@ def prove(
     try:
         document = case.document.apply(edits)
     except UserError as error:
-        return _Proof(None, edits, "none", (str(error),))
+        return Proof(None, edits, "none", (str(error),))
     if document.text == case.document.text:
         return None
     notes: list[str] = []
     seen = {case.document.text, document.text}
     if not releases:
-        return _Proof(document, edits, "none", ("the SGLang release is not known, so nothing was checked",))
+        return Proof(document, edits, "none", ("the SGLang release is not known, so nothing was checked",))
     old_problems = flag_problems(case.document, releases)
     verified = "parsed"
     for _ in range(MAX_ROUNDS):
@@ -180,7 +180,7 @@ def prove(
         if set(unknown) - set(old_problems):
             return None
         if unknown:
-            return _Proof(document, edits, "none", (*notes, *unknown))
+            return Proof(document, edits, "none", (*notes, *unknown))
         trial = case.with_document(document)
         fatal = [p for p in foreseen(knowledge, trial.facts) if p.severity == "fatal" and p.certain]
         if not fatal:
@@ -194,7 +194,7 @@ def prove(
         seen.add(document.text)
         edits = merged_edits(edits, more)
         notes.append(why)
-    return _Proof(document, edits, verified, tuple(notes))
+    return Proof(document, edits, verified, tuple(notes))
 
 
 def _next_edits(

@@ -13,7 +13,7 @@ def title_of(cause: Cause) -> str:
     event = cause.failure.event
     if event is None:
         return "A failure no rule knows"
-    traceback = _root_traceback(cause)
+    traceback = root_traceback(cause)
     if traceback is not None and traceback.type:
         return f"{traceback.type} at {event.stage.value}, which no rule knows"
     names = {
@@ -26,7 +26,8 @@ def title_of(cause: Cause) -> str:
     return f"{names.get(event.kind, 'An error')} at {event.stage.value}, which no rule knows"
 
 
-def _root_traceback(cause: Cause) -> Traceback | None:
+def root_traceback(cause: Cause) -> Traceback | None:
+    """The traceback of the chain that ends in the root line."""
     event = cause.failure.event
     if event is None or event.traceback is None:
         return None
@@ -39,7 +40,7 @@ def _root_traceback(cause: Cause) -> Traceback | None:
 def next_steps(cause: Cause, case: Case) -> tuple[str, ...]:
     """Concrete places to look at, from the traceback and what is known of the launch."""
     steps: list[str] = []
-    traceback = _root_traceback(cause)
+    traceback = root_traceback(cause)
     if traceback is not None and traceback.frames:
         frame = deciding_frame(traceback)
         code = f": {frame.code}" if frame.code else ""
