@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
@@ -25,6 +26,9 @@ from mtpdoctor.log.command_line import launch_command
 from mtpdoctor.log.reading import outcome as outcome_of
 from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
 from mtpdoctor.model.types import ModelFacts
+
+if TYPE_CHECKING:
+    from mtpdoctor.diagnose.raise_site import SourceSays
 
 UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
 
@@ -116,9 +120,7 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
 def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:
     match = cause.match
     if match is None:
-        from mtpdoctor.diagnose.raise_site import source_says  # parses Python source: only where needed
-
-        said = source_says(cause, case, knowledge)
+        said = _source_says(cause, case, knowledge)
         return Diagnosis(
             rule=None,
             title=title_of(cause),
@@ -135,6 +137,10 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
             next_steps=(*(said.steps if said else ()), *next_steps(cause, case)),
         )
     rule = match.rule
+    fixes = fixes_of(match, case, knowledge)
+    if not any(fix.edits for fix in fixes) and rule.source == "sglang":
+        said = _source_says(cause, case, knowledge)
+        fixes += said.fixes if said else ()
     return Diagnosis(
         rule=rule.id,
         title=fill(rule.title, case.facts, match.captures),
@@ -146,10 +152,16 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         evidence=match.evidence,
         consequences=consequences,
         references=rule.refs,
-        fixes=fixes_of(match, case, knowledge),
+        fixes=fixes,
         chain=cause.chain,
         marks=_marks(match),
     )
+
+
+def _source_says(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:
+    from mtpdoctor.diagnose.raise_site import source_says  # parses Python source: only where needed
+
+    return source_says(cause, case, knowledge)
 
 
 def _marks(match: Match) -> tuple[str, ...]:
