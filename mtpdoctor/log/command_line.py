@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from collections.abc import Sequence
 
+from mtpdoctor.log.literals import literal
 from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.types import Attempt, Line, LogReading
 
@@ -211,8 +211,8 @@ def _from_list(body: str) -> str | None:
         piece = body[start : end + 1]
         if len(piece) > 20 and piece[1:].lstrip()[:1] in ("'", '"'):
             try:
-                words = ast.literal_eval(piece)
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                words = literal(piece)
+            except ValueError:
                 words = None
             if isinstance(words, list) and all(isinstance(w, str) for w in words):
                 joined = " ".join(shlex.quote(w) for w in words)

@@ -220,6 +220,27 @@ PATTERNS: tuple[Pattern, ...] = (
         ": not found",
         r"^(?:-?(?:/\S*/)?(?:ba|z|da)?sh|\S+\.sh)(?:: line \d+|: \d+|: -c)?: .{1,200}: not found\s*$",
     ),
+    # what a shell says of a command line that it cannot run: a container's entrypoint ends with it
+    *(
+        _p(
+            K.ERROR,
+            W.LIKELY,
+            said,
+            r"^-?(?:\S*/)?(?:(?:ba|z|da|k)?sh|[\w.-]+\.sh|[\w.-]*entrypoint[\w.-]*|exec)"
+            r"(?:: line \d+|: \d+|: -c|\[\d+\])?: .{0,300}?"
+            r"(?:nvalid option|llegal option|annot execute|xec format error|unbound variable|yntax error\b)",
+        )
+        for said in (
+            *("nvalid option", "llegal option", "annot execute"),
+            *("xec format error", "unbound variable", "yntax error"),
+        )
+    ),
+    _p(
+        K.ERROR,
+        W.LIKELY,
+        "exec format error",
+        r"(?:^exec \S+:|exec user process caused:?) ?\"?exec format error",
+    ),
     _p(K.ERROR, W.DIES, "rror response from daemon", r"(?i)error response from daemon"),
     _p(K.ERROR, W.DIES, "OCI runtime", r"OCI runtime \w+ failed"),
     _p(K.ERROR, W.DIES, "docker: Error", r"docker: Error"),

@@ -3,8 +3,8 @@
 Sources of the forms: docker/compose and kubectl output, the CRI log format, ``journalctl -o``
 short/short-iso/short-precise/short-unix/with-unit, RFC 3164 and 5424, ``srun --label``, Ray's
 worker prefixes, ``torchrun --tee``, torch's ``[rank0]:`` exception hook, ``mpirun --tag-output``,
-``ts`` of moreutils, pdsh, stern, and
-programs that log the lines of a program they run.
+``ts`` of moreutils, pdsh, stern, the borders of terminal panes (tmux, k9s), and programs that log
+the lines of a program they run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _ISO = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)"
 _SPACED = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?"
 _SYSLOG = rf"(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
 _LEVEL = r"(?:DEBUG|INFO|SUCCESS|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)"
-_PROGRAM = r"(?P<stream>[^\s\[\]:|]+(?:\[\d+\])?): ?(?P<rest>.*)"
+# no program is named like the hour of a second time stamp
+_PROGRAM = r"(?!\d+:)(?P<stream>[^\s\[\]:|]+(?:\[\d+\])?): ?(?P<rest>.*)"
 _REST = r"(?:[ \t]|$)(?P<rest>.*)"
 
 
@@ -106,6 +107,25 @@ def _host(text: str) -> bool:
 
 def _pod(text: str) -> bool:
     return "-" in text[:60] and text[0].isalnum() and text.find(" ", 0, 80) > 0
+
+
+_BOX = frozenset("│┃║")
+
+
+def _boxed(text: str) -> bool:
+    return text[:1] == "|" or text[:1] in _BOX or text.rstrip()[-1:] in _BOX
+
+
+def _borders(text: str) -> Peeled | None:
+    """A line copied out of a terminal's pane: its border on both sides, or on the right alone."""
+    text = text.rstrip()
+    left, right = text[:1], text[-1:]
+    if len(text) < 2 or not (right in _BOX or left == right == "|"):
+        return None
+    if left in _BOX or left == "|":
+        text = text[1:]
+        text = text[1:] if text[:1] == " " else text
+    return Peeled("", None, text[:-1].rstrip())
 
 
 def _mpi(text: str) -> bool:
@@ -199,6 +219,7 @@ KINDS: tuple[Kind, ...] = (
         2,
         alone=True,
     ),
+    Kind("borders", _boxed, _borders, 0.9, 5),
     Kind("compose_name", lambda t: "|" in t[:100], _pattern(_WEAK_SERVICE), 0.6, 3),
     Kind("slurm", _numbered, _pattern(rf" *(?P<stream>\d{{1,5}}):{_REST}"), 0.6, 3),
     Kind(

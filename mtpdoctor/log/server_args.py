@@ -5,13 +5,13 @@ Releases up to 0.5.18 print ``ServerArgs(name=value, ...)``, later ones a dictio
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from mtpdoctor.log.literals import literal
 from mtpdoctor.log.patterns import lazy
 
 SECRETS = lazy(r"api_key|password|secret|token$|_key$|watermark", re.I)
@@ -74,8 +74,8 @@ def _value(text: str) -> Any:
     if len(text) > 100_000:
         return text[:100_000]
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return literal(text)
+    except ValueError:
         pass
     m = re.match(r"<\w+(?:\.\w+)+: (.*)>$", text, re.S)  # an enum member, by its value
     return _value(m[1]) if m else text

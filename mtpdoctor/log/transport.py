@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from mtpdoctor.log.clean import decode, strip_text
 from mtpdoctor.log.kinds import JSON_KINDS, KINDS, STRONG, Kind, Peeled, constant
+from mtpdoctor.log.shapes import shape_of
 
 _MAX_DEPTH = 6
 _SAMPLE_LINES = 360
@@ -61,6 +62,8 @@ class Transports:
             time = found.time or time
             partial = partial or found.partial
             text = found.rest
+            if "\x1b" in text:  # a JSON message brought its own escapes: a prefix may stand in them
+                text = strip_text(text)
         return Peeled(stream, time, text, partial)
 
     def _learned(self, text: str, depth: int) -> tuple[Peeled | None, int]:
@@ -105,11 +108,11 @@ def learn(samples: Iterable[bytes]) -> Transports:
         lines = [text for text in (_without_strong(line, names) for line in lines) if text.strip()]
         kinds, lines = _level(lines)
         if not kinds:
-            kind = _constant(lines)
+            kind = _constant(lines) or shape_of(lines)
             if kind is None:
                 break
             kinds = (kind,)
-            lines = [found.rest for text in lines if (found := kind.peel(text)) is not None]
+            lines = [found.rest if (found := kind.peel(text)) is not None else text for text in lines]
         levels.append(kinds)
     return Transports(tuple(levels), tuple(sorted(names)))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mtpdoctor.log.reading import outcome, read_logs
+from mtpdoctor.log.reading import outcome, read_logs, reading_from_text
 from mtpdoctor.log.types import LogReading
 from tests.log.wrap import TRANSPORTS, wrap
 
@@ -104,3 +104,57 @@ def test_prefixes_that_no_transport_explains(
         found = seen(read_logs([str(path)]))
         for key in ("outcome", "events", "stage", "ready", "command", "values"):
             assert found[key] == plain[name][key], (name, key)
+
+
+PLATFORMS = {
+    "job": "[2025-12-18T16:{m:02d}:{s:02d}+08:00] qwen3-rl >> (SGLangEngine pid=3111) ",
+    "glog": "I1218 16:{m:02d}:{s:02d}.{i:06d} 4242 worker-3/0 | ",
+    "level": "2025-12-18 16:{m:02d}:{s:02d} [{level}] sglang/server-0: ",
+    "build": "#12 {i}.37 ",
+    "counter": "[{i:06d}] srv1 ",
+    "date": "Thu Dec 18 16:{m:02d}:{s:02d} 2025 gpu-7 ",
+    "arrow": "head-0 -> ",
+    "epoch": "1764{i:06d}ms stdout ",
+}
+
+
+@pytest.mark.parametrize("form", PLATFORMS)
+def test_prefixes_of_a_platform_of_its_own(form: str, plain: dict[str, dict[str, object]]) -> None:
+    for name in ("no_weight_files", "spec_no_buffer_with_radix", "ready_dense"):
+        lines = (LOGS / f"{name}.log").read_bytes().decode().split("\n")[:-1]
+        text = "".join(
+            PLATFORMS[form].format(i=i, m=i // 60, s=i % 60, level=("info", "warn")[i % 2]) + line + "\n"
+            for i, line in enumerate(lines)
+        )
+        found = seen(reading_from_text(text))
+        for key in ("outcome", "events", "marks", "stage", "ready", "command", "values"):
+            assert found[key] == plain[name][key], (name, key)
+
+
+BORDERS = {
+    "k9s": "│ {:<140} │",
+    "tmux": "│{:<140}│",
+    "ascii": "| {:<140} |",
+    "right": "{:<140}│",
+    "left": "│ {}",
+}
+
+
+@pytest.mark.parametrize("form", BORDERS)
+def test_borders_of_a_terminal(form: str, plain: dict[str, dict[str, object]]) -> None:
+    for name in ("no_weight_files", "spec_no_buffer_with_radix", "ready_dense"):
+        lines = (LOGS / f"{name}.log").read_bytes().decode().split("\n")[:-1]
+        found = seen(reading_from_text("".join(BORDERS[form].format(line) + "\n" for line in lines)))
+        for key in ("outcome", "events", "marks", "stage", "ready", "command", "values"):
+            assert found[key] == plain[name][key], (name, key)
+
+
+def test_three_times_in_a_row(plain: dict[str, dict[str, object]]) -> None:
+    name = "no_weight_files"
+    lines = (LOGS / f"{name}.log").read_bytes().decode().split("\n")[:-1]
+    stamped = [f"2025-04-06 14:30:{i % 60:02d} {line}" for i, line in enumerate(lines)]
+    for transport in ("ts", "docker_json_ansi", "journald", "indented", "supervisor", "compose_timestamps"):
+        text = wrap(stamped, transport).decode()
+        found = seen(reading_from_text(text))
+        for key in ("outcome", "events", "marks", "stage", "command", "values"):
+            assert found[key] == plain[name][key], (transport, key)
