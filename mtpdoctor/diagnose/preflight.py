@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mtpdoctor.facts import UNKNOWN, Facts
-from mtpdoctor.kb.conditions import evaluate, unknown_facts
+from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.kb.load import Knowledge
+from mtpdoctor.kb.resolution import resolved
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.release import release_or_none
@@ -24,18 +25,21 @@ class Foreseen:
 
 
 def foreseen(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
-    """The problems of the launch these facts describe, certain ones first."""
+    """The problems of the launch these facts describe, certain ones first.
+
+    Rules see ``arg.*`` as SGLang would resolve them; what was typed stays in ``flag.*``."""
     named = facts.look("release")
     release = release_or_none(named) if named is not UNKNOWN else None
+    launch = resolved(facts, knowledge.resolution)
     out = []
     for rule in knowledge.predicting():
         holds = rule.releases.holds(release)
         if holds is False or rule.predicts is None:
             continue
-        truth = evaluate(rule.predicts, facts)
+        truth = evaluate(rule.predicts, launch.facts)
         if truth is False:
             continue
         certain = truth is True and holds is True
-        missing = () if certain else unknown_facts(rule.predicts, facts)
-        out.append(Foreseen(rule, fill(rule.title, facts), rule.severity, certain, missing))
+        missing = () if certain else launch.missing(rule.predicts)
+        out.append(Foreseen(rule, fill(rule.title, launch.facts), rule.severity, certain, missing))
     return tuple(sorted(out, key=lambda f: (not f.certain, f.severity != "fatal")))

@@ -10,6 +10,7 @@ it changes something. ``verified`` says how far the proof went:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,7 @@ from mtpdoctor.sglang.options import translate_edit
 from mtpdoctor.sglang.releases import known_releases
 
 MAX_ROUNDS = 6
+_OPEN = re.compile(r"<[^<>]+>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: 
         verified="none",
         notes=tuple(n for n in notes if n),
     )
-    if not edits or case.document is None:
+    if not edits or case.document is None or any(_is_open(edit) for edit in edits):
         return fix
     proof = prove(case, tuple(edits), knowledge, candidate_releases(case, match.rule))
     if proof is None:
@@ -120,6 +122,11 @@ def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: 
         verified=proof.verified,
         notes=fix.notes + proof.notes,
     )
+
+
+def _is_open(edit: Edit) -> bool:
+    """The value is left to the person (``<path of the model>``): no command can be ready to paste."""
+    return edit.value is not None and bool(_OPEN.search(edit.value))
 
 
 def diff_of(before: LaunchDocument, after: LaunchDocument) -> str | None:
