@@ -18,10 +18,12 @@ from pathlib import Path
 from mtpdoctor import __version__
 from mtpdoctor.kb.codec import rule_in, rule_out
 from mtpdoctor.kb.knowledge import Knowledge, RuleHead, head_of, literals_of
+from mtpdoctor.kb.resolution import Resolution
+from mtpdoctor.kb.resolution_source import resolution_in, resolution_out
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.paths import cache_folder
 
-FORMAT = 1
+FORMAT = 2
 
 
 def source_key(files: Sequence[Path]) -> str:
@@ -59,6 +61,7 @@ def read(path: Path, key: str) -> Knowledge | None:
             RuleHead(i, role, predicts, tuple(literals[n] for n in ns))
             for i, role, predicts, ns, _, _ in head["rules"]
         ]
+        resolution_start = end + head["resolution"]
         places = [(end + start, end + start + size) for *_, start, size in head["rules"]]
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
@@ -67,11 +70,14 @@ def read(path: Path, key: str) -> Knowledge | None:
         start, stop = places[index]
         return rule_in(json.loads(data[start:stop]))
 
-    return Knowledge(heads, literals, make)
+    def resolution() -> Resolution:
+        return resolution_in(json.loads(data[resolution_start:]))
+
+    return Knowledge(heads, literals, make, resolution)
 
 
-def write(path: Path, key: str, rules: Sequence[Rule]) -> bool:
-    """Keep compiled rules; False when it cannot be written."""
+def write(path: Path, key: str, rules: Sequence[Rule], resolution: Resolution) -> bool:
+    """Keep compiled rules and the resolution; False when it cannot be written."""
     literals = literals_of(rules)
     number = {literal: i for i, literal in enumerate(literals)}
     body, entries = bytearray(), []
@@ -82,7 +88,10 @@ def write(path: Path, key: str, rules: Sequence[Rule]) -> bool:
             [head.id, head.role, head.predicts, [number[p] for p in head.literals], len(body), len(record)]
         )
         body += record + b"\n"
-    first = {"key": key, "crc": zlib.crc32(bytes(body)), "literals": literals, "rules": entries}
+    steps = len(body)
+    body += json.dumps(resolution_out(resolution), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    crc = zlib.crc32(bytes(body))
+    first = {"key": key, "crc": crc, "literals": literals, "rules": entries, "resolution": steps}
     partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

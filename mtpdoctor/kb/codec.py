@@ -9,9 +9,9 @@ from mtpdoctor.log.types import Stage
 from mtpdoctor.release import ReleaseRange
 
 
-def _condition_out(c: Condition) -> list[Any]:
+def condition_out(c: Condition) -> list[Any]:
     if c.children:
-        return [c.op, [_condition_out(child) for child in c.children]]
+        return [c.op, [condition_out(child) for child in c.children]]
     return (
         [c.op, c.fact, list(c.operand) if isinstance(c.operand, tuple) else c.operand]
         if c.fact
@@ -19,9 +19,9 @@ def _condition_out(c: Condition) -> list[Any]:
     )
 
 
-def _condition_in(data: list[Any]) -> Condition:
+def condition_in(data: list[Any]) -> Condition:
     if len(data) == 2:
-        children = tuple(_condition_in(child) for child in data[1])
+        children = tuple(condition_in(child) for child in data[1])
         return Condition(data[0], children=children) if children else ALWAYS
     op, fact, operand = data
     return Condition(op, fact, tuple(operand) if isinstance(operand, list) else operand)
@@ -43,7 +43,7 @@ def _remedy_out(r: Remedy) -> dict[str, Any]:
         "edits": [[e.op, e.name, e.value] for e in r.edits],
         "run": list(r.run),
         "risk": r.risk,
-        "when": _condition_out(r.when),
+        "when": condition_out(r.when),
         "releases": r.releases.text,
         "generate": r.generate,
     }
@@ -57,7 +57,7 @@ def _remedy_in(data: dict[str, Any]) -> Remedy:
         edits=tuple(EditTemplate(*e) for e in data["edits"]),
         run=tuple(data["run"]),
         risk=data["risk"],
-        when=_condition_in(data["when"]),
+        when=condition_in(data["when"]),
         releases=ReleaseRange.parse(data["releases"]),
         generate=data["generate"],
     )
@@ -77,8 +77,8 @@ def rule_out(r: Rule) -> dict[str, Any]:
         "match": _patterns_out(r.match),
         "requires": _patterns_out(r.requires),
         "unless": _patterns_out(r.unless),
-        "when": _condition_out(r.when),
-        "predicts": None if r.predicts is None else _condition_out(r.predicts),
+        "when": condition_out(r.when),
+        "predicts": None if r.predicts is None else condition_out(r.predicts),
         "severity": r.severity,
         "generic": r.generic,
         "explains": list(r.explains),
@@ -107,8 +107,8 @@ def rule_in(data: dict[str, Any]) -> Rule:
         match=_patterns_in(data["match"]),
         requires=_patterns_in(data["requires"]),
         unless=_patterns_in(data["unless"]),
-        when=_condition_in(data["when"]),
-        predicts=None if data["predicts"] is None else _condition_in(data["predicts"]),
+        when=condition_in(data["when"]),
+        predicts=None if data["predicts"] is None else condition_in(data["predicts"]),
         severity=data["severity"],
         generic=data["generic"],
         explains=tuple(data["explains"]),

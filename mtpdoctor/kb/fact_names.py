@@ -1,6 +1,6 @@
 """The names of facts that knowledge may use, and how to say them to people.
 
-``flag.``, ``arg.``, ``env.``, ``host.package.`` and ``capture.`` are open (their names come from
+``flag.``, ``arg.``, ``step.``, ``env.``, ``host.package.`` and ``capture.`` are open (their names come from
 SGLang, the host or the rule's regex); the others are closed lists, so that a typo is found when the
 knowledge is loaded instead of being an unknown fact for ever.
 """
@@ -37,10 +37,10 @@ LOG = frozenset(
 CLOSED = HOST | MODEL | LOG | {"release"}
 
 _OPEN = re.compile(
-    r"(?:flag|arg)\.[a-z][a-z0-9_]*$|env\.[A-Za-z_][A-Za-z0-9_]*$|host\.package\.[A-Za-z0-9][\w.-]*$"
+    r"(?:flag|arg|step)\.[a-z][a-z0-9_]*$|env\.[A-Za-z_][A-Za-z0-9_]*$|host\.package\.[A-Za-z0-9][\w.-]*$"
     r"|capture\.[A-Za-z_]\w*$"
 )
-_PREFIXES = ("release", "flag.", "arg.", "env.", "host.", "model.", "log.", "capture.")
+_PREFIXES = ("release", "flag.", "arg.", "step.", "env.", "host.", "model.", "log.", "capture.")
 
 _WORDS = {
     "release": "the SGLang release",
@@ -67,7 +67,7 @@ def check_fact_name(name: str) -> str | None:
         fitting = name.lstrip("-").replace("-", "_").lower()
         return f"{name!r}: SGLang's field names are lower case with underscores, e.g. {fitting}"
     if not name.startswith(_PREFIXES):
-        known = "release, flag.*, arg.*, env.*, host.*, model.*, log.*, capture.*"
+        known = "release, flag.*, arg.*, step.*, env.*, host.*, model.*, log.*, capture.*"
         return f"unknown fact {name!r}{nearest(name, CLOSED)}; facts are {known}"
     return f"unknown fact {name!r}{nearest(name, CLOSED)}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from mtpdoctor.kb.resolution import Resolution
 from mtpdoctor.kb.types import Rule
 
 
@@ -43,22 +44,35 @@ class _ById(Mapping[str, Rule]):
 class Knowledge:
     """Immutable. ``heads`` and ``literals`` are at hand at once; rules are made on first use.
 
-    ``literals`` are all texts that a log must be searched for (match, requires and unless).
+    ``literals`` are all texts that a log must be searched for (match, requires and unless);
+    ``resolution`` is what SGLang makes of arguments, read on first use too.
     """
 
     def __init__(
-        self, heads: Sequence[RuleHead], literals: Sequence[str], make: Callable[[int], Rule]
+        self,
+        heads: Sequence[RuleHead],
+        literals: Sequence[str],
+        make: Callable[[int], Rule],
+        resolution: Callable[[], Resolution] = Resolution,
     ) -> None:
         self.heads = tuple(heads)
         self.literals = tuple(literals)
         self.by_id: Mapping[str, Rule] = _ById(self.heads, make)
+        self._make_resolution = resolution
+        self._resolution: Resolution | None = None
+
+    @property
+    def resolution(self) -> Resolution:
+        if self._resolution is None:
+            self._resolution = self._make_resolution()
+        return self._resolution
 
     @staticmethod
-    def of(rules: Sequence[Rule]) -> Knowledge:
+    def of(rules: Sequence[Rule], resolution: Resolution | None = None) -> Knowledge:
         """Knowledge of rules that are already there."""
         rules = tuple(rules)
         heads = [head_of(rule) for rule in rules]
-        return Knowledge(heads, literals_of(rules), lambda i: rules[i])
+        return Knowledge(heads, literals_of(rules), lambda i: rules[i], lambda: resolution or Resolution())
 
     @property
     def rules(self) -> tuple[Rule, ...]:

@@ -23,7 +23,7 @@ __all__ = [
     "read_rules",
 ]
 
-_SKIPPED = {"releases"}  # data about releases, not rules
+_SKIPPED = {"releases", "resolution"}  # data about releases, not rules
 
 
 class KnowledgeError(UserError):
@@ -98,6 +98,8 @@ def load_knowledge(
 
     Raises KnowledgeError listing every problem, UserError when a folder is missing.
     """
+    from mtpdoctor.kb.resolution_source import read_resolution, resolution_files
+
     folders = [Path(folder) if folder is not None else knowledge_folder()]
     if extra is not None:
         folders.append(Path(extra))
@@ -105,16 +107,18 @@ def load_knowledge(
         if not each.is_dir():
             raise UserError(f"no folder of knowledge: {each}")
     files = [path for each in folders for path in knowledge_files(each)]
+    steps = resolution_files(folders[0])
     kept = cache.cache_file([each.resolve() for each in folders]) if use_cache else None
-    key = cache.source_key(files) if kept else ""
+    key = cache.source_key([*files, *steps]) if kept else ""
     if kept is not None:
         known = cache.read(kept, key)
         if known is not None:
             return known
     problems: list[Problem] = []
     rules = read_rules(files, problems, folders[0].parent)
+    resolution = read_resolution(steps, problems, folders[0].parent)
     if problems:
         raise KnowledgeError(sorted(problems))
     if kept is not None:
-        cache.write(kept, key, rules)
-    return Knowledge.of(rules)
+        cache.write(kept, key, rules, resolution)
+    return Knowledge.of(rules, resolution)

@@ -229,6 +229,16 @@ def _value(placeholder: Placeholder, facts: Facts, captures: Mapping[str, str] |
     return value, missing
 
 
+def computed(text: str, facts: Facts) -> Any:
+    """The value of a text that is one placeholder, not turned into text; UNKNOWN when a fact is missing.
+
+    Raises TemplateError when the text is anything else."""
+    match = _PLACEHOLDER.fullmatch(text)
+    if match is None:
+        raise TemplateError(f"one {{fact|filter}} is needed, not {text!r}")
+    return _value(_placeholder(match), facts, None)[0]
+
+
 def _named(name: str, facts: Facts, captures: Mapping[str, str] | None) -> Any:
     if captures is not None and name in captures:
         value: Any = captures[name]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtpdoctor.facts import Facts, Source, make_facts
-from mtpdoctor.kb.codec import _condition_in, _condition_out
+from mtpdoctor.kb.codec import condition_in, condition_out
 from mtpdoctor.kb.conditions import (
     ConditionError,
     describe,
@@ -229,5 +229,5 @@ def test_unknown_facts_are_named_just_when_undecided(condition: Condition, known
 @settings(max_examples=200, deadline=None)
 @given(TREES)
 def test_conditions_survive_the_cache_and_have_words(condition: Condition) -> None:
-    assert _condition_in(json.loads(json.dumps(_condition_out(condition)))) == condition
+    assert condition_in(json.loads(json.dumps(condition_out(condition)))) == condition
     assert describe(condition)
