@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Iterator
 
 from mtpdoctor.log.source import LogSource
 
 _STEP = 64 << 10  # bytes between entries
-_READ = 256 << 10
+_READ = 256 << 10  # bytes between entries that are cut into lines at once
+_KEPT = 8  # stretches between entries that stay cut
 HUGE = 1 << 20  # a physical line longer than this is never read as a whole
 
 
@@ -24,6 +26,7 @@ class FileIndex:
         self.line_count = 0
         self._unended = False  # the last byte seen was no newline
         self._near = (0, 1)  # a line start met lately, (offset, number)
+        self._kept: OrderedDict[int, list[bytes]] = OrderedDict()
 
     def add(self, data: bytes, end: int, offset: int, number: int) -> int:
         """Takes in ``data[:end]``, which stands at ``offset`` in line ``number``. Returns how many
@@ -51,6 +54,7 @@ class FileIndex:
     def finish(self, number: int) -> None:
         """``number`` is one more than there were newlines."""
         self.line_count = number if self._unended else number - 1
+        self._kept.clear()
 
     def blocks_from_end(self) -> Iterator[tuple[int, int, int]]:
         """(offset, number of its first line, size) of the stretches between entries, last first."""
@@ -103,19 +107,38 @@ class FileIndex:
         number = max(first, 1)
         last = min(last, self.line_count)
         while number <= last:
-            offset = self.start(number)
-            if offset is None:
-                return
-            data = self.source.read_at(offset, _READ)
-            end = data.rfind(b"\n")
-            if end < 0:  # longer than what was read, or the last line
+            i = bisect_right(self.numbers, number) - 1
+            lines = self._lines(i)
+            if lines is None:  # a stretch with a very long line in it
+                offset = self.start(number)
+                if offset is None:
+                    return
                 stop = self.end(offset)
                 yield number, None if stop - offset > HUGE else self.source.read_at(offset, stop - offset)
+                self._near = (stop + 1, number + 1)
                 number += 1
                 continue
-            for raw in data[:end].split(b"\n"):
-                if number > last:
-                    return
+            at = number - self.numbers[i]
+            if at >= len(lines):  # the file shrank
+                return
+            for raw in lines[at : at + last - number + 1]:
                 yield number, raw
                 number += 1
-            self._near = (offset + end + 1, number)
+
+    def _lines(self, i: int) -> list[bytes] | None:
+        """The lines between entry ``i`` and the next, None when these are too many bytes. The last few
+        stretches are kept: lines are asked for one by one, in order or nearly so."""
+        known = self._kept.get(i)
+        if known is not None:
+            self._kept.move_to_end(i)
+            return known
+        is_last = i + 1 == len(self.offsets)
+        end = self.source.size if is_last else self.offsets[i + 1]
+        if end - self.offsets[i] > _READ:
+            return None
+        count = (self.line_count + 1 if is_last else self.numbers[i + 1]) - self.numbers[i]
+        lines = self.source.read_at(self.offsets[i], end - self.offsets[i]).split(b"\n")[:count]
+        self._kept[i] = lines
+        if len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return lines

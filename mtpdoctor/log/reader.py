@@ -69,11 +69,10 @@ class LineReader:
 
     def _partial(self, number: int) -> bool:
         """Whether the program's line goes on after record ``number``."""
-        start = self._index.start(number)
-        if start is None or self._index.end(start) - start < _PIECE_LEAST:
-            return False
-        record = self._record(number)
-        return record is not None and record.partial
+        for _, raw in self._index.raw_lines(number, number):
+            if raw is not None and len(raw) >= _PIECE_LEAST:
+                return peel(raw, self._transports).partial
+        return False
 
     def _joined(self, number: int, peeled: Peeled) -> Peeled:
         texts = [peeled.rest]
