@@ -119,11 +119,12 @@ def rule_text(rule: Rule) -> RuleText:
 
 
 def _search(folder: Path, sources: dict[str, SourceTree], rules: Sequence[Rule]) -> None:
+    from mtpdoctor.paths import cache_folder
     from mtpdoctor.sglang.verify import build_index, verify, write_verified
 
     texts = [rule_text(rule) for rule in rules]
-    looked_for = [p.literal for t in texts for p in t.patterns if p.traceback and p.literal]
-    index = build_index(sources, looked_for)
+    looked_for = [p.literal for t in texts if t.source == "sglang" for p in t.patterns if p.literal]
+    index = build_index(sources, looked_for, cache_folder() / "messages.json.gz")
     write_verified(folder, texts, verify(texts, index), index.releases)
 
 

@@ -12,6 +12,11 @@ from mtpdoctor.errors import UserError
 from tests.sglang.trees import ARGPARSE, FIELDS, write_tree, write_wheel
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path / "cache"))
+
+
 def parsed(add, *words):
     parser = argparse.ArgumentParser()
     add(parser)

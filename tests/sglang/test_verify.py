@@ -54,6 +54,15 @@ def test_message_is_found_where_it_occurs(index, one):
     assert verify([one], index) == {"MTP1": ["1.0.0"]}
 
 
+def test_cached_messages_give_the_same_index(index, tmp_path):
+    tree = open_source(write_tree(tmp_path / "old", ARGPARSE))
+    cache = tmp_path / "cache" / "messages.json.gz"
+    fresh = build_index({"1.0.0": tree}, cache=cache)
+    assert build_index({"1.0.0": tree}, cache=cache).messages == fresh.messages
+    cache.write_bytes(b"damaged")
+    assert build_index({"1.0.0": tree}, cache=cache).messages == fresh.messages
+
+
 def test_message_that_no_source_has(index):
     assert verify([rule("never said by anyone", "never said")], index) == {"MTP1": []}
     assert verify([rule("x" * 8, "x" * 8, source="torch")], index) == {}
