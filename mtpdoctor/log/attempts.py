@@ -339,7 +339,11 @@ def _stage_at(event: RawEvent, marks: Sequence[StageMark], ready: Line | None) -
     before = [m for m in marks if m.line.key < at]
     if event.rank is not None:
         own = [m for m in before if m.rank == event.rank and m.line.stream == event.line.stream]
-        before = own or before
+        # the server's process starts to listen when all ranks are done
+        up = [
+            m for m in before if m.rank is None and m.stage is Stage.WARMUP and m.line.file == event.line.file
+        ]
+        before = up or own or before
     current = before[-1].stage if before else None
     was_ready = current is Stage.SERVING or (ready is not None and ready.key < at)
     if event.traceback is not None:

@@ -20,6 +20,7 @@ _MARKS: tuple[tuple[str, Stage], ...] = (
     (READY, Stage.SERVING),
     ("Init torch distributed begin", Stage.DIST_INIT),
     ("Init torch distributed ends", Stage.DIST_INIT),
+    ("Init nccl begin", Stage.DIST_INIT),  # before 0.4
     ("sglang is using nccl==", Stage.DIST_INIT),
     ("Load weight begin", Stage.WEIGHTS),
     ("Load weight end", Stage.WEIGHTS),
@@ -94,6 +95,8 @@ _LOOPS = lazy(
     r"^(?:event_loop\w*|run_event_loop|dispatch_event_loop|run_batch|process_batch_result\w*|forward_thread_func_?"
     r"|recv_requests|process_input_requests|handle_loop|event_loop)$"
 )
+_LOOP_CALL = lazy(r"\b(?:scheduler\.(?:run_)?event_loop\w*|dispatch_event_loop)\(")
+_CALL = lazy(r"^(?:return |await |[\w.]+(?:, [\w.]+)* = )?(?:\w+\.)*(\w+)\(")
 _NO_DEVICE = lazy(
     r"No accelerator \(|No accelerator|Found no NVIDIA driver|no NVIDIA GPU|NVIDIA driver on your system is too old"
     r"|Torch not compiled with CUDA|No CUDA GPUs are available|system not yet initialized|forward compatibility was attempted"
@@ -142,7 +145,7 @@ _FUNCTIONS: tuple[tuple[re.Pattern[str], Stage], ...] = (
     ),
     (
         lazy(
-            r"^(?:get_tokenizer\w*|get_processor|init_tokenizer\w*|initialize_templates|load_chat_template"
+            r"^(?:get_tokenizer\w*|get_processor|get_mm_processor|import_processors|init_tokenizer\w*|initialize_templates|load_chat_template"
             r"|_load_explicit_chat_template|_?load_chat_template\w*|_fix_\w*tokenizer\w*|load_completion_template)$"
         ),
         Stage.TOKENIZER,
@@ -173,7 +176,18 @@ _FILES: tuple[tuple[re.Pattern[str], Stage], ...] = (
     (lazy(r"tokenization_\w+\.py$|sglang/srt/managers/template_manager\.py$"), Stage.TOKENIZER),
     (lazy(r"sglang/srt/server_args\.py$|sglang/srt/arg_groups/"), Stage.SERVER_ARGS),
     (lazy(r"argparse\.py$"), Stage.ARGPARSE),
+    (lazy(r"(?:^|/)(?:openai_harmony|tiktoken)/|harmony_utils\.py$"), Stage.TOKENIZER),
 )
+# What a class builds when it is made, by its file and the function.
+_BUILT: tuple[tuple[re.Pattern[str], Stage], ...] = (
+    (lazy(r"sglang/srt/managers/(?:tokenizer|multi_tokenizer|detokenizer)\w*\.py$"), Stage.TOKENIZER),
+    (lazy(r"sglang/srt/(?:mem_cache/|managers/cache_controller\.py$)"), Stage.MEMORY_POOL),
+    (lazy(r"torch/cuda/__init__\.py$"), Stage.DIST_INIT),
+)
+_BUILDING = lazy(r"^(?:__init__|_?(?:init|create|build|alloc|allocate)_\w+|set_device)$")
+# A pass through the model: before the server is up only captures and their warm-up make one.
+_PASS_FILES = lazy(r"sglang/srt/(?:models|layers|model_executor)/")
+_PASS = lazy(r"^_?(?:forward\w*|warmup\w*|dummy_run)$")
 
 
 def stage_of_traceback(traceback: Traceback, current: Stage | None, ready: bool) -> Stage | None:
@@ -184,7 +198,7 @@ def stage_of_traceback(traceback: Traceback, current: Stage | None, ready: bool)
     """
     chain = chain_of(traceback)
     outer_frames = traceback.frames
-    if any(_LOOPS.match(f.function) for t in chain for f in t.frames):
+    if any(_LOOPS.match(f.function) or _LOOP_CALL.search(f.code) for t in chain for f in t.frames):
         return Stage.SERVING if ready else Stage.WARMUP
     for node in chain:
         text = f"{node.type}: {node.message}"
@@ -199,17 +213,42 @@ def stage_of_traceback(traceback: Traceback, current: Stage | None, ready: bool)
             frames = [f for t in chain for f in t.frames]
             if not any(f.function in ("check_imports", "get_class_from_dynamic_module") for f in frames):
                 return Stage.IMPORT
+    if (current is None or current.order <= Stage.SERVER_ARGS.order) and _imports(root):
+        return Stage.IMPORT
     for node in (traceback, *(n for n in chain if n is not traceback and n is root)):
         stage = _stage_of_frames(node)
         if stage is not None:
             return stage
     if outer_frames and outer_frames[-1].function == "<module>" and current is None:
         return Stage.IMPORT
+    if (current is None or current.order < Stage.WARMUP.order) and any(
+        _PASS.match(f.function) and _PASS_FILES.search(f.path) for f in root.frames
+    ):
+        return Stage.GRAPH_CAPTURE
     return None
 
 
+def _imports(traceback: Traceback) -> bool:
+    """Was a module being imported, other than the one that was started, and not by a later stage?"""
+    frames = traceback.frames
+    modules = [i for i, f in enumerate(frames) if f.function == "<module>"]
+    if not modules:
+        return False
+    started = not any(f.function == "_get_module_details" for f in frames[: modules[0]])
+    if started and len(modules) == 1:
+        return False
+    above = [(f.path, f.function) for f in frames[: modules[-1]] if f.function != "<module>"]
+    return _stage_of_calls(reversed(above)) is None
+
+
 def _stage_of_frames(traceback: Traceback) -> Stage | None:
-    return _stage_of_calls((f.path, f.function) for f in reversed(traceback.frames))
+    calls: list[tuple[str, str]] = []
+    for frame in reversed(traceback.frames):
+        # what the frame was calling: the frames below it may have been left out of a report
+        if m := _CALL.match(frame.code):
+            calls.append(("", m[1]))
+        calls.append((frame.path, frame.function))
+    return _stage_of_calls(calls)
 
 
 def _stage_of_calls(calls: Iterable[tuple[str, str]]) -> Stage | None:
@@ -224,6 +263,10 @@ def _stage_of_calls(calls: Iterable[tuple[str, str]]) -> Stage | None:
         for files, stage in _FILES:
             if files.search(path):
                 return stage
+        if _BUILDING.match(function):
+            for files, stage in _BUILT:
+                if files.search(path):
+                    return stage
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 from mtpdoctor.log.reading import outcome, reading_from_text
@@ -204,3 +206,32 @@ def test_error_that_the_launch_got_over() -> None:
         "[2026-01-01 00:00:09] The server is fired up and ready to roll!\n"
     )
     assert outcome(reading_from_text(text)) == "ready"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/opt/nvidia/nvidia_entrypoint.sh: line 67: exec: --: invalid option",
+        "/docker-entrypoint: 12: exec: Illegal option --",
+        "bash: line 1: ./serve: cannot execute: required file not found",
+        "/app/run.sh: line 3: MODEL: unbound variable",
+        "sh: 1: Syntax error: Unterminated quoted string",
+        "exec /usr/bin/python3: exec format error",
+    ],
+)
+def test_a_shell_that_cannot_run_the_command(line: str) -> None:
+    reading = reading_from_text(f"== CUDA ==\n\nCUDA Version 12.4.1\n\n{line}\n")
+    assert outcome(reading) == "failed"
+    assert reading.attempt is not None
+    assert [(e.kind, e.line.text, e.stage) for e in reading.attempt.events] == [
+        (EventKind.ERROR, line, Stage.ENV)
+    ]
+    assert outcome(reading_from_text(f"{line}\n{READY}")) == "ready"
+
+
+def test_the_parser_of_literals_says_nothing() -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        reading_from_text("[2026-01-01 00:00:01] server_args=ServerArgs(model_path='/m', tp_size=1if 2else 3)\n")
+        reading_from_text("['python', '-m', 'sglang.launch_server', 0x1for x in y, '--tp', '2']\n")
+    assert said == []

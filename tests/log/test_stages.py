@@ -122,6 +122,13 @@ FRAMES = [
         "ImportError: libnuma.so.1: cannot open shared object file",
         Stage.IMPORT,
     ),
+    ("/s/sglang/srt/layers/moe/deepep.py", "<module>", "FileNotFoundError: [Errno 2] x", Stage.IMPORT),
+    ("/s/sglang/srt/mem_cache/pool_host/base.py", "__init__", "ValueError: x", Stage.MEMORY_POOL),
+    ("/s/sglang/srt/managers/tokenizer_manager.py", "__init__", "zmq.error.ZMQError: x", Stage.TOKENIZER),
+    ("/s/sglang/srt/managers/multimodal_processor.py", "get_mm_processor", "ValueError: x", Stage.TOKENIZER),
+    ("/s/openai_harmony/__init__.py", "load_harmony_encoding", "HarmonyError: x", Stage.TOKENIZER),
+    ("/s/sglang/srt/layers/attention/x_backend.py", "forward_extend", "ValueError: x", Stage.GRAPH_CAPTURE),
+    ("/s/sglang/srt/model_executor/runner/eager_runner.py", "warmup", "ValueError: x", Stage.GRAPH_CAPTURE),
 ]
 
 
@@ -141,6 +148,60 @@ def test_frames_tell_the_stage(path: str, function: str, exception: str, stage: 
     assert attempt is not None
     assert [e.stage for e in attempt.events] == [stage]
     assert attempt.stage is stage
+
+
+def test_whatever_fails_while_modules_are_imported() -> None:
+    head = (
+        "Traceback (most recent call last):\n"
+        '  File "<frozen runpy>", line 88, in _run_code\n'
+        '  File "/s/sglang/launch_server.py", line 6, in <module>\n'
+    )
+    register = (
+        '  File "/s/sglang/srt/configs/ovis.py", line 75, in <module>\n'
+        '    AutoConfig.register("aimv2", AIMv2Config)\n'
+        '  File "/s/transformers/models/auto/configuration_auto.py", line 993, in register\n'
+        "ValueError: 'aimv2' is already used by a Transformers config, pick another name.\n"
+    )
+    load = (
+        '  File "/s/sglang/srt/model_executor/model_runner.py", line 9, in load_model\n    import_module(x)\n'
+    )
+    attempt = reading_from_text(head + register).attempt
+    assert attempt is not None and attempt.stage is Stage.IMPORT
+    attempt = reading_from_text(head + load + register).attempt  # imported by a later stage
+    assert attempt is not None and attempt.stage is not Stage.IMPORT
+
+
+def test_a_rank_that_fails_once_the_server_listens() -> None:
+    attempt = reading_from_text(
+        "[2026-01-01 00:00:00 TP1] Load weight end. type=X, avail mem=106.00 GB\n"
+        "[2026-01-01 00:00:00] INFO:     Uvicorn running on http://0.0.0.0:30000 (Press CTRL+C to quit)\n"
+        "[2026-01-01 00:00:01 TP1] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/s/sglang/srt/layers/layernorm.py", line 180, in forward_native\n'
+        "RuntimeError: x\n"
+    ).attempt
+    assert attempt is not None and attempt.stage is Stage.WARMUP
+
+
+def test_the_code_of_a_frame_tells_what_was_left_out_below() -> None:
+    attempt = reading_from_text(
+        "Traceback (most recent call last):\n"
+        '  File "/s/sglang/launch_server.py", line 66, in <module>\n'
+        '  File "/s/sglang/srt/managers/tokenizer_manager.py", line 82, in __init__\n'
+        "    self.hf_config = get_config(\n"
+        "OSError: x\n"
+    ).attempt
+    assert attempt is not None and attempt.stage is Stage.CONFIG
+
+
+def test_the_code_of_a_frame_shows_the_loop() -> None:
+    attempt = reading_from_text(
+        "[2026-01-01 00:00:01 TP1] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/s/sglang/srt/managers/scheduler.py", line 4639, in run_scheduler_process\n'
+        "    scheduler.run_event_loop()\n"
+        '  File "/s/sglang/srt/models/llama.py", line 160, in load_weights\n'
+        "RuntimeError: x\n"
+    ).attempt
+    assert attempt is not None and attempt.stage is Stage.WARMUP
 
 
 def test_each_rank_is_where_its_own_marks_say() -> None:
