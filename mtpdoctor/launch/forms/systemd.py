@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mtpdoctor.launch.forms.errors import no_server, unreadable
 from mtpdoctor.launch.layers import Layer, Splice
-from mtpdoctor.launch.shell.lexer import ShellSyntaxError
+from mtpdoctor.launch.shell.lexer import BLANKS, ShellSyntaxError, fields
 from mtpdoctor.launch.shell.locate import Surroundings, locate
 from mtpdoctor.launch.shell.notation import ShellHost
 from mtpdoctor.launch.shell.scope import Scope
@@ -109,7 +109,7 @@ class SystemdHost(ShellHost):
         while at < end:
             if m := _JOIN.match(text, at, end):
                 at = m.end()
-            elif text[at].isspace():
+            elif text[at] in BLANKS:
                 at += 1
             else:
                 chars, stop = self._word(at, end, name)
@@ -146,7 +146,7 @@ class SystemdHost(ShellHost):
             elif not inside and c in "\"'":
                 inside, opened = c, at
                 at += 1
-            elif c.isspace() and not inside:
+            elif c in BLANKS and not inside:
                 break
             elif c == "\\" and (m := _C_ESCAPE.match(text, at, end)):
                 put(_c_value(m), at, m.end())
@@ -205,7 +205,7 @@ class _Unit:
                 stop = self.root.text.find("\n", setting.end) + 1 or len(self.root.text)
                 return [Splice(self.root, setting.start, stop)]
             if first:
-                m = re.compile(r"(?:\\\r?\n|\s)*").match(self.root.text, word.end)
+                m = re.compile(r"(?:\\\r?\n|[ \t\r\n])*").match(self.root.text, word.end)
                 assert m is not None
                 return [Splice(self.root, word.start, m.end())]
             return self.host.remove([word])
@@ -256,8 +256,8 @@ class _Unit:
             name = re.fullmatch(r"\$([A-Za-z_]\w*)", raw)
             if name:
                 value = scope.text(raw)
-                if value is not None and len(value.split()) != 1:
-                    out += [Word(v, self.host, word.start, word.end, True) for v in value.split()]
+                if value is not None and len(fields(value)) != 1:
+                    out += [Word(v, self.host, word.start, word.end, True) for v in fields(value)]
                     continue
                 out.append(
                     Word(value if value is not None else raw, self.host, word.start, word.end, value is None)

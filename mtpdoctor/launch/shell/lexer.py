@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 
 _ASSIGN = re.compile(r"[A-Za-z_]\w*(\[[^\]]*\])?\+?=")
-_PLAIN = re.compile(r"[^\s\\'\"`$;&|()<>]+")
+BLANKS = " \t\r\n\f\v"  # other white space, such as a pasted no-break space, belongs to words
+_PLAIN = re.compile(r"[^ \t\r\n\f\v\\'\"`$;&|()<>]+")
 _DOUBLE_PLAIN = re.compile(r"[^\"\\`$]+")
 _PARAMETER = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])")
 _OPERATOR = re.compile(r";;&|;;|;&|;|&&|&|\|\||\|&|\||\(|\)")
@@ -230,7 +231,7 @@ class _Lexer:
                 at = len(text) if end < 0 else end
             elif m := _CONTINUATION.match(text, at):
                 at = m.end()
-            elif c.isspace():
+            elif c in BLANKS:
                 at += 1
             else:
                 item = self.word(at)
@@ -341,6 +342,11 @@ def _ansi_value(m: re.Match[str]) -> str:
 def tokenize(text: str, start: int = 0) -> list[Token]:
     """Tokens of shell text from ``start`` on. Raises ShellSyntaxError for an unclosed construct."""
     return _Lexer(text).run(start)
+
+
+def fields(value: str) -> list[str]:
+    """The words that an unquoted expansion with this value becomes."""
+    return [f for f in re.split(r"[ \t\r\n]+", value) if f]
 
 
 def assignment(word: Lexeme) -> tuple[str, str, int] | None:

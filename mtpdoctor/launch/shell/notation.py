@@ -10,7 +10,7 @@ from mtpdoctor.launch.layers import Layer, Raw, Splice
 from mtpdoctor.launch.shell.lexer import tokenize
 from mtpdoctor.launch.words import Word
 
-_BLANK = re.compile(r"(?:\s|\\\r?\n)+\Z")
+_BLANK = re.compile(r"(?:[ \t\r\n\f\v]|\\\r?\n)+\Z")
 _LIVE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
 _SAFE_DOUBLE = re.compile(r'[^"\\$`!]*\Z')
 

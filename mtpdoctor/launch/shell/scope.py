@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mtpdoctor.launch.layers import Layer, Splice
-from mtpdoctor.launch.shell.lexer import Lexeme, Part, ShellSyntaxError, tokenize
+from mtpdoctor.launch.shell.lexer import Lexeme, Part, ShellSyntaxError, fields, tokenize
 from mtpdoctor.launch.shell.notation import ShellHost, SplitHost, inner_layer
 from mtpdoctor.launch.words import Binding, Word
 
@@ -126,13 +126,13 @@ class Scope:
                 name = part.text.strip("${}")
                 var = self.variables.get(name)
                 known = var is not None and not var.array and var.value is not None
-                if var and known and len((var.value or "").split()) != 1:
+                if var and known and len(fields(var.value or "")) != 1:
                     return list(var.words)
                 value = self.text(part.text)
                 if value is not None and not value.strip():
                     return []
-                if value is not None and len(value.split()) > 1:  # from a default: written here
-                    return [Word(v, host, lexeme.start, lexeme.end, True) for v in value.split()]
+                if value is not None and len(fields(value)) > 1:  # from a default: written here
+                    return [Word(v, host, lexeme.start, lexeme.end, True) for v in fields(value)]
         value, known = self.value_of(lexeme)
         opened = not known and bool(parts) and parts[0].kind != "text"
         return [Word(value, host, lexeme.start, lexeme.end, opened, lexeme)]
@@ -164,7 +164,7 @@ class Scope:
             return ()
         split = SplitHost(inner)
         words: list[Word] = []
-        for m in re.finditer(r"(?:\\\r?\n|\s)+|((?:(?!\\\r?\n)\S)+)", inner.text):
+        for m in re.finditer(r"(?:\\\r?\n|[ \t\r\n])+|((?:(?!\\\r?\n)[^ \t\r\n])+)", inner.text):
             if not m[1]:
                 continue
             if _REFERENCE.fullmatch(m[1]):
@@ -172,7 +172,7 @@ class Scope:
                 if var and var.words:
                     words += var.words
                     continue
-            words += [Word(v, split, m.start(1), m.end(1)) for v in self.substitute(m[1]).split()]
+            words += [Word(v, split, m.start(1), m.end(1)) for v in fields(self.substitute(m[1]))]
         return tuple(words)
 
     def export(self, name: str, binding: Binding) -> None:
