@@ -118,8 +118,10 @@ class _Bench(Facts):
             if name.startswith("arg."):
                 for dest in same_option(name[4:]):
                     known.setdefault(f"arg.{dest}", fact)
-        # A step.* fact that no step has set is absent, not unknown.
-        super().__init__(known, facts.contradictions, facts.closed | {"step."})
+        # A step.* fact that no step has set is absent, not unknown; and so is, once the release's
+        # arguments are there, one that the release does not have.
+        closed = facts.closed | ({"step.", "arg."} if "arg.tp_size" in known else {"step."})
+        super().__init__(known, facts.contradictions, closed)
         self.decided: dict[str, Step] = {}
         self.because: dict[str, tuple[str, ...]] = {}
 
