@@ -14,6 +14,7 @@ from mtpdoctor.errors import EXIT_OK, EXIT_USAGE, UserError
 # command -> (module, one line of help); a module has add_arguments(parser) and run(args) -> exit code
 COMMANDS = {
     "diagnose": ("mtpdoctor.cli.diagnose", "root cause, evidence and fix from the log(s) of one launch"),
+    "check": ("mtpdoctor.cli.check", "before launching: would this command start here?"),
     "explain": ("mtpdoctor.cli.explain", "the long form of one rule"),
     "kb": ("mtpdoctor.cli.kb", "lint, list and try the knowledge"),
 }

@@ -16,7 +16,7 @@ from mtpdoctor.report.style import MIN_WIDTH, Style
 from mtpdoctor.text import width as columns_of
 from mtpdoctor.text import wrap
 
-_STAGES = {
+STAGES = {
     "env": "before SGLang starts",
     "import": "importing SGLang",
     "argparse": "reading the command line",
@@ -48,10 +48,12 @@ def render(report: Report, *, width: int = 80, color: bool = False, verbose: boo
     No row is wider than ``width`` columns (at least 40), but for commands to paste: those break only
     between words. Without ``color`` there is no escape sequence in it, whatever the log holds.
     """
-    return "\n".join(_Page(report, max(width, MIN_WIDTH), color, verbose).rows()) + "\n"
+    return "\n".join(Page(report, max(width, MIN_WIDTH), color, verbose).rows()) + "\n"
 
 
-class _Page:
+class Page:
+    """The parts of a report page; ``check_text`` puts them together another way."""
+
     def __init__(self, report: Report, width: int, color: bool, verbose: bool) -> None:
         self.report = report
         self.width = width
@@ -112,7 +114,7 @@ class _Page:
             yield from self.further(diagnoses[1:])
 
     def stage(self) -> str:
-        words = _STAGES.get(self.report.stage)
+        words = STAGES.get(self.report.stage)
         return f"at {self.report.stage} ({words})" if words else f"at {self.clean.line(self.report.stage)}"
 
     def release(self) -> str:
