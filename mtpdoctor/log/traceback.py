@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from mtpdoctor.log.dressed import dress_of, take
 from mtpdoctor.log.tracelines import (
     BREAK,
     CARET,
@@ -21,8 +22,10 @@ from mtpdoctor.log.tracelines import (
     NOT_FAILING,
     REPEATED,
     RULE,
+    STACKS,
     OpenTraceback,
     exception_of,
+    goes_past_gap,
     is_record,
     plain,
 )
@@ -44,7 +47,7 @@ class Found(NamedTuple):
 
 
 class _Stream:
-    __slots__ = ("done", "link", "mute", "open", "previous")
+    __slots__ = ("done", "gap", "link", "mute", "open", "previous")
 
     def __init__(self) -> None:
         self.open: list[OpenTraceback] = []
@@ -53,6 +56,8 @@ class _Stream:
         self.link: tuple[Link, Traceback | None, Line | None, int] | None = None
         self.previous: Line | None = None  # last line outside tracebacks
         self.mute = False  # inside a stack print that is no failure
+        # a message that has come to an empty line, and may go on behind it: whose, the empty lines
+        self.gap: tuple[OpenTraceback, list[Line]] | None = None
 
 
 class TracebackParser:
@@ -86,6 +91,7 @@ class TracebackParser:
             stream.link = None
             stream.previous = None
             stream.mute = False
+            stream.gap = None
 
     def finish(self) -> list[Found]:
         """Close everything and return all tracebacks found, outermost of each chain only."""
@@ -99,6 +105,8 @@ class TracebackParser:
         self._drop_stale(stream)
         if stream.link and self._clock - stream.link[3] > 12:
             self._settle(stream)
+        if stream.gap is not None and self._over_gap(stream, line, tag, body):
+            return True
         if HEAD in body:
             return self._head(stream, line, tag, body)
         margin = False
@@ -110,7 +118,8 @@ class TracebackParser:
         if CAUSE_LINE in body or CONTEXT_LINE in body:
             return self._chain(stream, line, Link.CAUSE if CAUSE_LINE in body else Link.CONTEXT)
         if any(text in body for text in NOT_FAILING):
-            stream.mute = "Stack" in body
+            self._end_messages(stream)
+            stream.mute = any(text in body for text in STACKS)
             stream.previous = line
             return False
         if not stream.open and not FRAME.match(body):
@@ -122,6 +131,10 @@ class TracebackParser:
         if is_record(line):
             self._end_messages(stream)
             return False
+        dressed = self._latest([n for n in stream.open if n.dress])
+        if dressed is not None and take(dressed, line, body):
+            self._take(dressed, line)
+            return True
         frame = FRAME.match(body)
         if frame:
             return self._frame(stream, line, tag, margin, frame)
@@ -156,6 +169,7 @@ class TracebackParser:
         node.link = chained[0] if chained else None
         node.inner = inner
         node.touched = self._clock
+        node.dress = dress_of(body)
         node.lines.append(line)
         stream.open.append(node)
         stream.mute = False
@@ -187,7 +201,28 @@ class TracebackParser:
             node.message.append("")
             return True
         if not node.group:
+            if margin:
+                self._close(stream, node, False)
+            else:
+                stream.gap = (node, [line])
+        return True
+
+    def _over_gap(self, stream: _Stream, line: Line, tag: str | None, body: str) -> bool:
+        """The line after the empty one in or behind a message."""
+        assert stream.gap is not None
+        node, empty = stream.gap
+        if node in stream.open and not body.strip() and len(empty) < 4:
+            empty.append(line)
+            return True
+        stream.gap = None
+        if node not in stream.open:
+            return False
+        if is_record(line) or tag != node.tag or not goes_past_gap(body, len(empty)):
             self._close(stream, node, False)
+            return False
+        for blank in empty:
+            self._say(node, blank, "")
+        self._say(node, line, body)
         return True
 
     def _rule(self, stream: _Stream, line: Line) -> None:

@@ -35,13 +35,19 @@ BREAK = lazy(
     r"|Exception in thread |Killed\b|已杀死|段错误|Aborted\b|Terminated\b|Segmentation fault|Bus error|Fatal Python error|terminate called"
     r"|!{5,}|\$ |\+{1,3} \S|flashinfer\.comm is not available|\S+\.py:\d+: \w*Warning: |\s*\d{1,3}%\|"
     r"|\w[\w -]*:\s+\d{1,3}%\||command terminated with|\S+ exited with code \d|Stack \(most recent call last\)"
-    r"|Current thread 0x|Thread 0x|\[transformers\] |NCCL version|Loading \w+ checkpoint shards)"
+    r"|Current thread 0x|Thread (?:0x|\d+ \()|Process \d+: |Python v\d|Pyspy dump |\[transformers\] |NCCL version|Loading \w+ checkpoint shards)"
 )
 CONTINUES = lazy(
     r"^(?:CUDA kernel errors might|For debugging consider|Compile with `TORCH_USE_CUDA_DSA|Device-side assert"
     r"|HIP kernel errors might|Search for |GPU device may be out of range)"
 )
-NOT_FAILING = ("Stack (most recent call last)", "Exception ignored in")
+# what torch's compiler adds to a message, behind empty lines
+_AFTER_GAP = lazy(
+    r"^(?:from user code:|Set TORCH\w+=|You can suppress this exception|Developer debug context:)"
+)
+# stacks that are printed for information, and what never ends a process
+STACKS = ("Stack (most recent call last)", "(most recent call first)")
+NOT_FAILING = (*STACKS, "Exception ignored in")
 
 
 def is_frame(line: Line) -> bool:
@@ -79,12 +85,22 @@ def plain(line: Line) -> tuple[str | None, str]:
     return (m[1] if m else None), body
 
 
+def goes_past_gap(body: str, empty: int) -> bool:
+    """Does the line continue a message that has come to ``empty`` empty lines? What is indented behind one
+    does (code that a compiler refuses), and the words that torch's compiler adds."""
+    if HEAD in body or not body.strip():
+        return False
+    if empty == 1 and body[:1].isspace() and not FRAME.match(body) and not BREAK.match(body):
+        return True
+    return _AFTER_GAP.match(body) is not None
+
+
 class OpenTraceback:
     """A traceback being read."""
 
     __slots__ = (
         *("head", "rank", "tag", "margin", "group", "frames", "pending", "indent", "lines", "exception"),
-        *("type", "message", "link", "inner", "cut", "touched", "intro", "parent"),
+        *("type", "message", "link", "inner", "cut", "touched", "intro", "parent", "dress", "begun"),
     )
 
     def __init__(self, head: Line, rank: str | None, tag: str | None, margin: bool) -> None:
@@ -107,6 +123,8 @@ class OpenTraceback:
         self.touched = 0
         self.intro: Line | None = None
         self.parent: OpenTraceback | None = None
+        self.dress: str | None = None  # while lines in a library's own form are read
+        self.begun = ""  # a path that goes on in the next line
 
     def flush(self, code: str = "") -> None:
         if self.pending:

@@ -232,6 +232,8 @@ def test_a_shell_that_cannot_run_the_command(line: str) -> None:
 def test_the_parser_of_literals_says_nothing() -> None:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        reading_from_text("[2026-01-01 00:00:01] server_args=ServerArgs(model_path='/m', tp_size=1if 2else 3)\n")
+        reading_from_text(
+            "[2026-01-01 00:00:01] server_args=ServerArgs(model_path='/m', tp_size=1if 2else 3)\n"
+        )
         reading_from_text("['python', '-m', 'sglang.launch_server', 0x1for x in y, '--tp', '2']\n")
     assert said == []
