@@ -11,7 +11,7 @@ from mtpdoctor.log.events import RawEvent, exit_status
 from mtpdoctor.log.observe import Observer
 from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.server_args import parse_server_args
-from mtpdoctor.log.stages import READY, is_batch, mark_of, stage_of_stack, stage_of_traceback
+from mtpdoctor.log.stages import READY, WORKER_UP, is_batch, mark_of, stage_of_stack, stage_of_traceback
 from mtpdoctor.log.tracelines import is_record
 from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Span, Stage, StageMark
 
@@ -231,6 +231,10 @@ def build_attempt(
     if batches and ready is None and (not started or len(batches) > 4):
         marks.append(StageMark(Stage.SERVING, batches[0], batches[0].rank))
         marks.sort(key=lambda m: m.line.key)
+    up = _worker_up(items) if ready is None else None
+    if up is not None:
+        marks.append(StageMark(Stage.SERVING, up, up.rank))
+        marks.sort(key=lambda m: m.line.key)
     raw = [i.event for i in items if i.event is not None]
     healthy = sorted([m.line for m in marks] + batches, key=lambda x: x.key)
     shutdown = _shutdown(raw, ready)
@@ -254,6 +258,17 @@ def build_attempt(
         spans=tuple(spans),
         command_text=text,
     )
+
+
+def _worker_up(items: Sequence[_Item]) -> Line | None:
+    """Where the log is of nodes other than the first: the line that shows that they are up. They never
+    say that they are ready; up to 0.4.8 their health server speaks as the real one does."""
+    shown = [parse_server_args(i.line.text) or {} for i in items if i.what == "server_args"]
+    ranks = [args.get("node_rank") for args in shown]
+    if any(not isinstance(rank, int) or rank < 1 for rank in ranks):
+        return None
+    texts = WORKER_UP if not ranks else (*WORKER_UP, "Uvicorn running on")
+    return next((i.line for i in items if i.what == "mark" and any(t in i.line.body for t in texts)), None)
 
 
 def _marks(items: Sequence[_Item]) -> list[StageMark]:

@@ -12,6 +12,12 @@ from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.types import Line, Stage, StageMark, Traceback
 
 READY = "The server is fired up and ready to roll!"
+# what a node other than the first prints, and prints last, when all its ranks are ready (from 0.4.9 on)
+WORKER_UP = (
+    "Dummy health check server started",
+    "Dummy health check server scheduled",
+    "Starting dummy health check server",
+)
 SERVER_ARGS = "server_args="
 BATCH_LINES = ("Decode batch", "Prefill batch")  # in every second line of a serving log: never searched for
 
@@ -42,6 +48,7 @@ _MARKS: tuple[tuple[str, Stage], ...] = (
     ("Start of pd disaggregation warmup", Stage.WARMUP),
     ("Start of prefill warmup", Stage.WARMUP),
     ("gRPC server listening", Stage.WARMUP),
+    *((text, Stage.WARMUP) for text in WORKER_UP),
     ("Using default HuggingFace chat template", Stage.TOKENIZER),
     ("Loading chat template from argument", Stage.TOKENIZER),
     ("Use chat template for the OpenAI-compatible API server", Stage.TOKENIZER),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mtpdoctor.log.command_line import launch_command
 from mtpdoctor.log.reading import outcome, read_logs, reading_from_text
-from mtpdoctor.log.types import LogReading
+from mtpdoctor.log.types import LogReading, Stage
 
 SERVER = "[2026-01-01 00:0{m}:03] server_args=ServerArgs(model_path='/m', tp_size=2, port=30000, host='h', node_rank={n})\n"
 FAILS = (
@@ -221,3 +223,46 @@ def test_systemd_restarts_under_new_process_ids() -> None:
     # the restart has only just begun: what is known is why the launch before it died
     reading = reading_from_text("".join(text.splitlines(keepends=True)[:6]))
     assert len(reading.attempts) == 1 and outcome(reading) == "failed"
+
+
+def node(rank: int, *last: str) -> str:
+    ranks = f"TP{8 * rank}"
+    return "".join(
+        f"{line}\n"
+        for line in (
+            "[2026-01-01 00:00:00] server_args=ServerArgs(model_path='/m', tp_size=16, nnodes=2, "
+            f"node_rank={rank}, port=30000)",
+            f"[2026-01-01 00:00:02 {ranks}] Load weight begin. avail mem=78.50 GB",
+            f"[2026-01-01 00:00:04 {ranks}] Memory pool end. avail mem=8.00 GB",
+            f"[2026-01-01 00:00:05 {ranks}] Capture cuda graph end. Time elapsed: 2.18 s.",
+            *last,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "[2026-01-01 00:00:06] Dummy health check server started in background thread at 127.0.0.1:30000",
+        "[2026-01-01 00:00:06] Starting dummy health check server at 127.0.0.1:30000",
+        "INFO:     Uvicorn running on http://127.0.0.1:30000 (Press CTRL+C to quit)",
+    ],
+)
+def test_a_node_that_is_not_the_first_is_ready_when_its_health_server_is_up(last: str) -> None:
+    reading = reading_from_text(node(1, last))
+    assert outcome(reading) == "ready"
+    assert reading.attempt is not None
+    assert (reading.attempt.stage, reading.attempt.events) == (Stage.SERVING, ())
+    assert outcome(reading_from_text(node(1))) == "unfinished"
+    assert outcome(reading_from_text(node(0, last))) == "unfinished"
+    died = "[2026-01-01 00:00:09] Scheduler or DataParallelController 4242 terminated with -9"
+    assert outcome(reading_from_text(node(1, last, died))) == "failed"
+
+
+def test_the_first_node_speaks_for_the_launch(tmp_path: Path) -> None:
+    paths = []
+    for rank, last in ((0, ""), (1, "[2026-01-01 00:00:06] Starting dummy health check server at 1.1.1.1:1")):
+        paths.append(str(tmp_path / f"node{rank}.log"))
+        Path(paths[-1]).write_text(node(rank, last))
+    assert outcome(read_logs(paths)) == "unfinished"
+    assert outcome(read_logs(paths[1:])) == "ready"
