@@ -166,6 +166,9 @@ def _append(site: Site, uses: list[UseSpan], group: list[str], table: FlagTable)
     while end and args[end - 1].open and end - 1 not in taken:
         end -= 1
     like = next((args[u.at] for u in reversed(uses) if u.end <= end), None)
+    valued = [u for u in uses if u.inline is not None or u.count]
+    if len(group) == 2 and valued and all(u.inline is not None for u in valued):
+        group = [f"{group[0]}={group[1]}"]  # as all the others are written
     candidates = list(reversed(args[:end])) + list(reversed(site.program))
     for word in candidates:
         try:

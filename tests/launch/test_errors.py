@@ -27,6 +27,11 @@ SERVER = "python -m sglang.launch_server --model-path m"
         ("apiVersion: v1\nkind: Pod\nspec: *nothing\n", "f:3:7", "YAML"),
         ("[Service]\nExecStart=/bin/x 'a\n", "f:2:18", "quote"),
         ("a: 1\nb: \x07\n", "f:2:4", "YAML"),
+        (
+            "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{f'*a{i - 1},' * 9}]\n" for i in range(1, 9)),
+            "f:7",
+            "too large",
+        ),
     ],
 )
 def test_the_place_is_named(text: str, where: str, what: str) -> None:

@@ -150,6 +150,16 @@ def test_defaults_in_expansions() -> None:
     assert got.positionals == ()
 
 
+def test_only_blanks_of_the_shell_separate_words() -> None:
+    got = command("python -m sglang.launch_server --model-path a\u00a0b --tp 4")
+    assert got.value("model_path") == ("a\u00a0b",) and got.value("tp_size") == ("4",)
+
+
+def test_a_variable_that_doubles_itself_is_not_followed_forever() -> None:
+    text = 'A="x y"\n' + 'A="$A $A"\n' * 60 + "python -m sglang.launch_server --model-path m $A"
+    assert command(text).positionals == ("$A",)
+
+
 def test_set_a_and_files_of_variables() -> None:
     got = command("set -a\n. ./server.env\nX=1\nset +a\nY=2\npython -m sglang.launch_server --model-path m")
     assert got.env == {"X": "1"}

@@ -124,18 +124,10 @@ class _Container:
                 site,
                 container=self.facts(),
                 edit_container=self.change,
-                append=self._append,
                 env_files=tuple(dict.fromkeys((*scope.env_files, *site.env_files))),
             )
             for site in found
         ]
-
-    def _append(self, groups: Sequence[Sequence[str]]) -> list[Splice]:
-        """First arguments of a container whose command is a list and whose ``args`` is empty or missing."""
-        command = self.node.get("command")
-        if command is None or command.kind != "seq" or not command.items:
-            raise ValueError("the container has neither command nor args to extend")
-        return edit.SeqHost(self.root, command).insert(command.items[-1], [v for g in groups for v in g])
 
     def _starts_by_image(self, words: Sequence[Word]) -> bool:
         flags = {w.value.partition("=")[0] for w in words}

@@ -42,7 +42,7 @@ def detect_form(text: str, name: str = "command") -> Form:
 def _is_yaml(text: str) -> bool:
     """Whether the first line that says something is a mapping key, a document mark or a flow mapping."""
     for line in text.splitlines():
-        line = line.strip()
+        line = line.strip().lstrip("\ufeff")
         if not line or line.startswith("#"):
             continue
         if line.startswith(("---", "%YAML")):

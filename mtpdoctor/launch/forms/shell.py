@@ -16,10 +16,20 @@ _PROMPT = re.compile(
     r"[ \t]*(?:\([\w.-]+\)[ \t]+)?(?:[$#>%+]|\+{2,}|❯|\[?[\w.-]+@[\w.-]+[^\n$#]{0,80}[$#])[ \t]+(?=\S)"
 )
 
+_FENCE = re.compile(r"\s*```[\w-]*[ \t]*\r?\n(.*?\n)[ \t]*```\s*\Z", re.S)
+_ENOUGH = 20_000  # characters
+
 
 def read_shell(text: str, name: str, form: Form) -> tuple[list[Site], Form]:
     """Sites and the form in the narrower sense (a line, a script, a container run)."""
-    layer = Layer(text)
+    if not re.search(r"sglang|launch_server", text):
+        text = text[:_ENOUGH]  # a log given by mistake: only to say what was found
+    layer, shift = Layer(text), 0
+    if m := _FENCE.match(text):  # pasted from Markdown
+        shift, end = m.span(1)
+        places = range(shift, end)
+        layer = Layer(m[1], layer, shift, end, places, range(shift + 1, end + 1))
+        text = m[1]
     starts = [0]
     if (m := _PROMPT.match(text)) and not text.startswith(("#!", "#SBATCH")):
         starts = [m.end(), 0] if "#" not in m[0] or "@" in m[0] else [0, m.end()]
@@ -35,9 +45,8 @@ def read_shell(text: str, name: str, form: Form) -> tuple[list[Site], Form]:
         except ShellSyntaxError as error:
             if start != starts[-1]:
                 continue
-            raise unreadable(
-                text, error.offset, name, str(error), "check the quoting there; nothing was changed"
-            ) from None
+            hint = "check the quoting there; nothing was changed"
+            raise unreadable(layer.root.text, error.offset + shift, name, str(error), hint) from None
         if sites:
             return sites, _narrow(sites, form)
         if start == starts[0]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ _RESERVED = frozenset((
     "coproc",
 ))
 # fmt: on
+# What a pasted terminal session has in front of its commands.
+_PROMPT = re.compile(r"[$%]|\++|❯|[\w.-]+@[\w.-]+(?::[^\s'\"]*)?[$#%]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ def simple_commands(tokens: list[Token]) -> Iterator[SimpleCommand]:
 
     for token in tokens:
         if token.kind == "word" and token.word:
+            if not current and _PROMPT.fullmatch(token.text):
+                continue
             if not current and token.word.literal in _RESERVED and token.word.bare == token.word.literal:
                 continue
             current.append(token.word)

@@ -13,6 +13,7 @@ from mtpdoctor.launch.words import Binding, Word
 
 _BRACED = re.compile(r"\$\{([A-Za-z_]\w*|[0-9@*])(?:(:?[-=+?])(.*))?\}\Z", re.S)
 _ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}\Z")
+_LONGEST = 1 << 17  # characters: what Linux takes as one argument
 _REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[^{}]*\})")
 
 
@@ -154,6 +155,8 @@ class Scope:
             words = old.words + words
             value = (old.value or "") + value
             known = known and old.value is not None
+        if len(value) > _LONGEST or len(words) > _LONGEST // 16:
+            value, known, words = f"${name}", False, ()  # doubling itself again and again: not resolved
         shown = Binding(name, value, binding.replace, binding.remove)
         source = (host.layer, lexeme.start + skip, lexeme.end) if op == "=" else None
         self.variables[name] = Variable(value if known else None, words, False, exported, shown, source)

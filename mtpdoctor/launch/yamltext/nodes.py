@@ -13,6 +13,7 @@ from typing import Any
 from mtpdoctor.errors import UserError
 
 _MERGE = "<<"
+_MOST_NODES = 300_000
 
 
 @dataclass(slots=True, eq=False)
@@ -106,9 +107,10 @@ def parse_yaml(text: str, name: str) -> list[Node]:
         mark = error.problem_mark or error.context_mark
         at = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
         what = " ".join(p for p in (error.context, error.problem) if p)
-        raise UserError(
-            f"{at}: not valid YAML: {what}", hint="correct the file there and try again"
-        ) from None
+        hint = "correct the file there and try again"
+        if "{{" in text:
+            hint = "if it is a template, render it first (helm template) and give the result"
+        raise UserError(f"{at}: not valid YAML: {what}", hint=hint) from None
     except yaml.reader.ReaderError as error:
         position = error.position
         line = text.count("\n", 0, position) + 1
@@ -127,6 +129,7 @@ def _compose(events: Any, text: str, shift: int) -> list[Node]:
     documents: list[Node] = []
     stack: list[tuple[Node, list[Node]]] = []  # open collections; for maps the keys and values so far
     anchors: dict[str, Node] = {}
+    sizes: dict[int, int] = {}  # nodes below a node once its aliases are followed
 
     def place(event: Any) -> tuple[int, int]:
         return event.start_mark.index + shift, event.end_mark.index + shift
@@ -182,6 +185,10 @@ def _compose(events: Any, text: str, shift: int) -> list[Node]:
                 node.items.extend(children)
             else:
                 node.pairs.extend(zip(children[::2], children[1::2], strict=True))
+            sizes[id(node)] = size = 1 + sum(sizes.get(id(c.home or c), 1) for c in children)
+            if size > _MOST_NODES and anchors:
+                mark: Any = event.start_mark
+                raise yaml.MarkedYAMLError(problem="aliases make it too large", problem_mark=mark)
             close(node)
     return documents
 
