@@ -8,14 +8,12 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from mtpdoctor.cli.asking import add_asking_argument, asker_from
 from mtpdoctor.cli.given import add_given_arguments, given_from
+from mtpdoctor.diagnose.check import CheckReport
 from mtpdoctor.diagnose.engine import Given
 from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, EXIT_FAILURE_UNKNOWN, EXIT_OK, UserError
-
-if TYPE_CHECKING:
-    from mtpdoctor.diagnose.asking import Asker
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _EXIT = {"accept": EXIT_OK, "reject": EXIT_FAILURE_DIAGNOSED, "unknown": EXIT_FAILURE_UNKNOWN}
@@ -34,29 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_asking_argument(parser)
 
 
-def add_asking_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--ask-sglang",
-        nargs="?",
-        const="",
-        metavar="PYTHON",
-        help="let the installed SGLang check the arguments, on this host or the one of --gpu or --host; "
-        "PYTHON (or the folder of its environment): default $VIRTUAL_ENV, this Python, python3",
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Exit code: 0 it would start, 1 it would not, 2 usage, 3 not decided."""
-    from mtpdoctor.diagnose.check import check
-    from mtpdoctor.kb.load import load_knowledge
-    from mtpdoctor.sglang.installed import installed_release
-
-    given = with_local_model(_given(args))
-    assert given.document is not None
-    asker, notes = asker_from(args, given)
-    found = installed_release(given.document.command) if given.release is None and asker is None else None
-    report = check(given, load_knowledge(), asker, found)
-    report = replace(report, notes=(*notes, *_several(given), *report.notes))
+    _, report = checked(args)
     if args.json:
         import json
 
@@ -72,6 +50,20 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.reconfigure(errors="replace")
         print(render_check(report, width=width, color=color, verbose=args.verbose), end="")
     return _EXIT[report.verdict]
+
+
+def checked(args: argparse.Namespace) -> tuple[Given, CheckReport]:
+    """What the command line gives, and the check of it. Raises UserError for bad input."""
+    from mtpdoctor.diagnose.check import check
+    from mtpdoctor.kb.load import load_knowledge
+    from mtpdoctor.sglang.installed import installed_release
+
+    given = with_local_model(_given(args))
+    assert given.document is not None
+    asker, notes = asker_from(args, given)
+    found = installed_release(given.document.command) if given.release is None and asker is None else None
+    report = check(given, load_knowledge(), asker, found)
+    return given, replace(report, notes=(*notes, *_several(given), *report.notes))
 
 
 def _given(args: argparse.Namespace) -> Given:
@@ -111,23 +103,6 @@ def with_local_model(given: Given) -> Given:
     named = command.value("model_path") or command.positionals[:1]
     folder = local_model(named[-1]) if named else None
     return replace(given, model=read_model(folder)) if folder is not None else given
-
-
-def asker_from(args: argparse.Namespace, given: Given) -> tuple[Asker | None, tuple[str, ...]]:
-    """The SGLang to ask, where ``--ask-sglang`` was given, and what was assumed for it."""
-    if args.ask_sglang is None:
-        return None, ()
-    from pathlib import Path
-
-    from mtpdoctor.diagnose.asking import Asker, pretended
-    from mtpdoctor.sglang.installed import python_to_ask
-
-    gpu, notes = pretended(given.host)
-    model = None
-    if args.model is not None:
-        path = Path(args.model)
-        model = str(path.parent if path.is_file() else path)
-    return Asker(python_to_ask(args.ask_sglang or None), gpu, model), notes
 
 
 def _several(given: Given) -> tuple[str, ...]:
