@@ -72,11 +72,20 @@ def _to_json(report: CheckReport, before: LaunchDocument, left: tuple[str, ...])
     check = check_to_json(report)
     return {
         "schema": 1,
-        "command": check["fixed_command"],
+        "command": check["fixed_command"]
+        or (check_command_line(report) if report.verdict == "accept" else None),
         "diff": mask_secrets(safe(_diff(before, fixed))) if fixed is not None else None,
         "left": list(left),
         "check": check,
     }
+
+
+def check_command_line(report: CheckReport) -> str:
+    """The command as it was given: nothing in it needs a change."""
+    from mtpdoctor.redact import mask_secrets
+    from mtpdoctor.text import safe
+
+    return mask_secrets(safe(report.command))
 
 
 def _diff(before: LaunchDocument, fixed: LaunchDocument) -> str:
@@ -106,7 +115,7 @@ def _print(report: CheckReport, before: LaunchDocument, left: tuple[str, ...]) -
         )
         return
     if fixed.text == before.text:
-        print("Nothing to fix." if report.verdict == "accept" else "Nothing that is known needs a fix.")
+        print("Nothing that is known needs a fix.")
         return
     print()
     if before.form is Form.SHELL:
