@@ -108,11 +108,12 @@ def _print(report: CheckReport, before: LaunchDocument, left: tuple[str, ...]) -
                 print(f"  {fix.safety}: {safe(mask_secrets(fix.title))}")
     fixed = report.fixed
     if fixed is None:
-        print(
-            "No safe fix takes away: " + safe("; ".join(left))
-            if left
-            else "Not decided; see mtpdoctor check."
-        )
+        if left:
+            print("No safe fix takes away: " + safe("; ".join(left)))
+        elif report.verdict == "accept":
+            print("Nothing to fix.")
+        else:
+            print("Not decided; see mtpdoctor check.")
         return
     if fixed.text == before.text:
         print("Nothing that is known needs a fix.")
