@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 
+from mtpdoctor.cli.asking import add_asking_argument, asker_from
 from mtpdoctor.cli.given import add_given_arguments, given_from
 from mtpdoctor.diagnose.engine import Given
 from mtpdoctor.diagnose.types import Fix, Report
@@ -34,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--yes", action="store_true", help="say yes to --write")
     add_given_arguments(parser)
+    add_asking_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,6 +51,11 @@ def run(args: argparse.Namespace) -> int:
     knowledge = load_knowledge()
     reading = read_logs(args.logs, knowledge.literals, stdin=sys.stdin.buffer)
     report = diagnose(reading, knowledge, given)
+    asker, notes = asker_from(args, given)
+    if asker is not None:
+        from mtpdoctor.diagnose.asking import confirm_report
+
+        report = confirm_report(replace(report, notes=(*report.notes, *notes)), asker)
     foreign = not reading.is_sglang and report.outcome == "unfinished"
     if report.outcome == "empty" and not args.json:
         raise UserError(f"{', '.join(args.logs)}: nothing in it", hint="was the log written elsewhere?")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.engine import Given, diagnose
-from mtpdoctor.diagnose.types import Diagnosis, Fix
+from mtpdoctor.diagnose.types import Diagnosis, Fix, Report
 from mtpdoctor.errors import UserError
 from mtpdoctor.host.types import HostFacts
 from mtpdoctor.kb.load import Knowledge
@@ -15,6 +15,7 @@ from mtpdoctor.launch.document import LaunchDocument
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import LaunchCommand
 from mtpdoctor.log.reading import reading_from_text
+from mtpdoctor.release import release_or_none
 from mtpdoctor.sglang.ask import ASSUMED_GIB, PretendedGpus, SglangVerdict, ask_many
 
 MAX_ASKED_ALONE = 3  # fixes asked about on a real host, where every command costs an import
@@ -98,6 +99,23 @@ def confirmed(fixes: Iterable[Fix], asker: Asker) -> tuple[Fix, ...]:
             out[i] = replace(out[i], verified="none", notes=(*out[i].notes, note))
     # what SGLang accepts goes first; safe before risky before manual stays as the rules have it
     return tuple(sorted(out, key=lambda f: f.document is not None and f.verified == "none"))
+
+
+def confirm_report(report: Report, asker: Asker) -> Report:
+    """A diagnosis with SGLang's own word on the fixes of its root cause; left as it is, with a note, where
+    the SGLang that is asked is another release than the one that failed."""
+    if not report.diagnoses or not any(f.document for f in report.diagnoses[0].fixes):
+        return report
+    first = report.diagnoses[0]
+    tried = replace(first, fixes=confirmed(first.fixes, asker))
+    asked = next((v.version for v in asker.told.values() if v.version), None)
+    failed = report.sglang_version
+    if asked and failed and release_or_none(asked) != release_or_none(failed):
+        note = f"SGLang was not asked about the fixes: {asker.python} has {asked}, the failure is of {failed}"
+        return replace(report, notes=(*report.notes, note))
+    silent = [v.reason for v in asker.told.values() if v.verdict == "unknown" and v.reason]
+    notes = tuple(f"SGLang could not be asked: {reason}" for reason in dict.fromkeys(silent))
+    return replace(report, diagnoses=(tried, *report.diagnoses[1:]), notes=(*report.notes, *notes))
 
 
 def _document(fix: Fix) -> LaunchDocument:

@@ -61,7 +61,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The answer of ``check``. Field names follow the published JSON (docs/check.md)."""
+    """The answer of ``check``. Field names follow the published JSON (docs/check.md).
+
+    ``problems`` that are not certain are there only where they leave the verdict unknown.
+    """
 
     verdict: str  # accept | reject | unknown
     argument_checks: str
@@ -112,13 +115,14 @@ def check(
     if asker is not None and verdict is not None and verdict.verdict != "unknown":
         problems = tuple(replace(p, fixes=confirmed(p.fixes, asker)) if p.decisive else p for p in problems)
     release = case.facts.fact("release")
+    answer = _verdict(problems, argument_checks)
     return CheckReport(
-        verdict=_verdict(problems, argument_checks),
+        verdict=answer,
         argument_checks=argument_checks,
         sglang_version=str(case.release) if case.release else None,
         version_source=(release.where or release.source.value) if release else None,
         source=source,
-        problems=problems,
+        problems=tuple(p for p in problems if p.certain or (answer == "unknown" and p.severity == "fatal")),
         command=given.document.text.strip(),
         fixed=fixed,
         resolved=_resolved(case, knowledge, verdict),

@@ -133,7 +133,12 @@ def ask_many(
         for group in groups:
             limit = timeout_s + COMMAND_TIMEOUT_S * (len(group) - 1)
             for row in _run(python, group, gpu, limit):
-                verdicts[int(row.pop("id"))] = _verdict(row, pretended=gpu is not None)
+                i = int(row.pop("id"))
+                verdicts[i] = _verdict(
+                    row,
+                    pretended=gpu is not None,
+                    elsewhere=gpu is not None or not _missing_here(commands[i]),
+                )
     return [verdicts[i] for i in range(len(commands))]
 
 
@@ -151,6 +156,12 @@ def arguments(command: LaunchCommand, model: str | None = None) -> list[str]:
         values = tuple(model if model and v == old else v for v in use.values)
         words += [f"{use.name}={values[0]}"] if use.joined else [use.name, *values]
     return words
+
+
+def _missing_here(command: LaunchCommand) -> bool:
+    """Whether the command names a model folder that this machine would have to have, and has not."""
+    named = command.value("model_path") or ("",)
+    return named[0].startswith(("/", "./", "../", "~")) and not os.path.exists(os.path.expanduser(named[0]))
 
 
 def _unresolved(command: LaunchCommand) -> str | None:
@@ -258,7 +269,7 @@ def _no_sglang(python: str, start: Mapping[str, Any]) -> str:
 # -- what it said --------------------------------------------------------------------------------------
 
 
-def _verdict(row: dict[str, Any], *, pretended: bool) -> SglangVerdict:
+def _verdict(row: dict[str, Any], *, pretended: bool, elsewhere: bool) -> SglangVerdict:
     site = row.get("site") or None
     out = SglangVerdict(
         verdict=row["verdict"],
@@ -275,7 +286,7 @@ def _verdict(row: dict[str, Any], *, pretended: bool) -> SglangVerdict:
     if out.verdict != "reject" or out.stage == "argparse":
         return out
     text = " ".join([out.exception or "", out.message, row.get("cause") or "", *row.get("bases", ())])
-    if _NOT_HERE.search(text):
+    if elsewhere and _NOT_HERE.search(text):  # offline: the launch itself may reach the Hub
         return replace(out, verdict="unknown", reason=f"SGLang could not read the model here: {_short(out)}")
     mocked = row.get("last_file", "").endswith("mock.py")
     if pretended and (mocked or _FROM_STAND_INS.search(text)):

@@ -115,4 +115,5 @@ def _folders_beside(python: str) -> Iterator[Path]:
 
 
 def _has_sglang(folder: Path) -> bool:
-    return (folder / "sglang").is_dir() or _version_in(folder) is not None
+    server_args = folder / "sglang" / "srt" / "server_args.py"
+    return server_args.is_file() or _version_in(folder) is not None

@@ -16,6 +16,7 @@ from mtpdoctor.sglang.flags import FlagSpec, FlagTable
 _NEGATIVE = re.compile(r"^-\d+$|^-\d*\.\d+$")
 _REFERENCE = re.compile(r"\$[A-Za-z_{(]|`")
 _SIZE = re.compile(r"\d+(?:\.\d+)?(?:k|M|G|T)|\d+(?:Ki|Mi|Gi|Ti)")
+_PHASES = ("decode", "prefill")  # of CUDA graphs
 PROGRAM = "launch_server.py"
 
 
@@ -117,6 +118,16 @@ def _converted(spec: FlagSpec, value: str) -> str | None:
             json.loads(value)
     except ValueError:
         return f"invalid {'loads' if kind == 'json' else kind} value: {value!r}"
+    if kind == "parse_cuda_graph_config_arg":
+        return _graph_config(value)
+    if (
+        kind == "parse_cuda_graph_backend_arg"
+        and value == "tc_piecewise"
+        and value not in (spec.choices or ())
+    ):
+        return "tc_piecewise was removed; select breakable, full, or disabled"
+    if kind == "json_list_type":
+        return _json_list(value)
     if kind == "human_readable_int" and not _SIZE.fullmatch(value.strip()):
         try:
             int(value)
@@ -124,6 +135,30 @@ def _converted(spec: FlagSpec, value: str) -> str | None:
             return f"Invalid integer value: '{value}'."
     if spec.choices and comparable not in spec.choices and value not in map(str, spec.choices):
         return f"invalid choice: {value!r} (choose from {', '.join(map(repr, spec.choices))})"
+    return None
+
+
+def _graph_config(value: str) -> str | None:
+    """``--cuda-graph-config``: an object of one object a phase."""
+    try:
+        parsed = json.loads(value)
+    except ValueError as error:
+        return f"--cuda-graph-config must be JSON: {error}"
+    if not isinstance(parsed, dict):
+        return f"--cuda-graph-config must be a JSON object, got {type(parsed).__name__}"
+    for phase, settings in parsed.items():
+        if phase not in _PHASES:
+            return f"--cuda-graph-config: unknown phase '{phase}', expected one of {_PHASES}"
+        if not isinstance(settings, dict):
+            return f"--cuda-graph-config['{phase}'] must be a JSON object, got {type(settings).__name__}"
+    return None
+
+
+def _json_list(value: str) -> str | None:
+    try:
+        json.loads(value)
+    except ValueError:
+        return f"Invalid JSON list: {value}. Please provide a valid JSON list."
     return None
 
 

@@ -9,6 +9,8 @@ Request: {"commands": [{"id", "argv", "env"}], "gpu": null or {"count", "sm", "g
 "scratch": a folder of this call, "timeout_s": seconds for one command}.
 """
 
+from __future__ import annotations
+
 import contextlib
 import importlib
 import io
@@ -19,13 +21,15 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 SECRET_FIELDS = ("api_key", "admin_api_key", "ssl_keyfile_password")
 MAX_MESSAGE = 4000  # characters
 MAX_WARNINGS = 60
 
 
-def main():
+def main() -> None:
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
@@ -34,7 +38,7 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
 
-    def say(value):
+    def say(value: dict[str, Any]) -> None:
         answer.write(json.dumps(value, default=str) + "\n")
         answer.flush()
 
@@ -58,22 +62,23 @@ def main():
         _ask_all(commands, server_args, say, float(request.get("timeout_s") or 60))
 
 
-def _load(path):
+def _load(path: str) -> Any:
     import importlib.util
 
     spec = importlib.util.spec_from_file_location("mtpdoctor_stand_ins", path)
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
 @contextlib.contextmanager
-def _silent():
+def _silent() -> Iterator[None]:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         yield
 
 
-def _about(server_args):
+def _about(server_args: Any) -> dict[str, Any]:
     import sglang
 
     version = getattr(sglang, "__version__", None)
@@ -92,11 +97,11 @@ def _about(server_args):
 
 
 class _Collector(logging.Handler):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.lines = []
+        self.lines: list[str] = []
 
-    def emit(self, record):
+    def emit(self, record: logging.LogRecord) -> None:
         try:
             text = record.getMessage()
         except Exception:
@@ -105,14 +110,14 @@ class _Collector(logging.Handler):
             self.lines.append(text[:MAX_MESSAGE])
 
 
-def _ask(command, server_args):
+def _ask(command: dict[str, Any], server_args: Any) -> dict[str, Any]:
     """SGLang's own verdict on one command."""
     collector = _Collector()
     root = logging.getLogger()
     root.handlers[:] = [collector]
     root.setLevel(logging.INFO)
     printed = io.StringIO()
-    out = {"id": command["id"]}
+    out: dict[str, Any] = {"id": command["id"]}
     try:
         with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed):
             args = server_args.prepare_server_args(list(command["argv"]))
@@ -135,7 +140,7 @@ def _ask(command, server_args):
     return out
 
 
-def _raised(error):
+def _raised(error: BaseException) -> dict[str, Any]:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f for f in frames if "sglang" in f.filename.replace("\\", "/").split("/")]
     site = ours[-1] if ours else (frames[-1] if frames else None)
@@ -150,12 +155,12 @@ def _raised(error):
     }
 
 
-def _exception_line(error):
+def _exception_line(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}"
     return " ".join(text.split())[:MAX_MESSAGE]
 
 
-def _resolved(args):
+def _resolved(args: Any) -> dict[str, Any]:
     """Every field as it would be in force; secrets left out."""
     import dataclasses
 
@@ -183,7 +188,7 @@ def _resolved(args):
     return out
 
 
-def _plain(value, depth):
+def _plain(value: Any, depth: int) -> tuple[Any, bool]:
     """The value as JSON can hold it, and whether it could be told."""
     if value is None or isinstance(value, (str, bool, int, float)):
         if isinstance(value, float) and value != value:
@@ -196,8 +201,8 @@ def _plain(value, depth):
         items = [_plain(item, depth + 1) for item in value]
         return [item for item, _ in items], all(ok for _, ok in items)
     if depth < 4 and isinstance(value, dict):
-        items = {str(k): _plain(v, depth + 1) for k, v in value.items()}
-        return {k: v for k, (v, _) in items.items()}, all(ok for _, ok in items.values())
+        named = {str(k): _plain(v, depth + 1) for k, v in value.items()}
+        return {k: v for k, (v, _) in named.items()}, all(ok for _, ok in named.values())
     inner = getattr(value, "value", None)  # an enum
     if type(inner) in (str, int):
         return inner, True
@@ -207,11 +212,16 @@ def _plain(value, depth):
 # -- several commands, one import --------------------------------------------------------------------
 
 
-def _ask_all(commands, server_args, say, timeout_s):
+def _ask_all(
+    commands: Sequence[dict[str, Any]],
+    server_args: Any,
+    say: Callable[[dict[str, Any]], None],
+    timeout_s: float,
+) -> None:
     """Each command in a fork of its own, so that neither environment nor caches leak."""
     import gc
 
-    learned = set()
+    learned: set[str] = set()
     for command in commands:
         reading, writing = os.pipe()
         known = set(sys.modules)
@@ -242,7 +252,7 @@ def _ask_all(commands, server_args, say, timeout_s):
                     importlib.import_module(name)
 
 
-def _read_until(descriptor, deadline):
+def _read_until(descriptor: int, deadline: float) -> tuple[bytes, bool]:
     import select
 
     data = b""
@@ -259,7 +269,9 @@ def _read_until(descriptor, deadline):
         os.close(descriptor)
 
 
-def _decoded(data, id_, ended, status, timeout_s):
+def _decoded(
+    data: bytes, id_: str, ended: bool, status: int, timeout_s: float
+) -> tuple[dict[str, Any], list[str]]:
     if not ended:
         return {"id": id_, "verdict": "unknown", "reason": f"no answer within {timeout_s:g} s"}, []
     try:

@@ -4,12 +4,16 @@ and the kernel packages that load only where a GPU is.
 Loaded by ``ask.py`` beside it. Nothing here runs on a GPU; what is stood in for answers only questions.
 """
 
+from __future__ import annotations
+
 import contextlib
 import importlib.abc
 import importlib.machinery
 import os
 import sys
 import types
+from collections.abc import Callable
+from typing import Any
 from unittest.mock import MagicMock
 
 # Top-level packages of compiled kernels and what they are built on. SGLang imports them while it reads
@@ -26,9 +30,9 @@ SHARED_MEMORY = {7: 65536, 8: 166912, 9: 232448, 10: 232448, 11: 232448, 12: 101
 
 
 class _StandIn(types.ModuleType):
-    __path__ = ()
+    __path__: Any = ()
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
         value = MagicMock(name=self.__name__ + "." + name)
@@ -37,21 +41,21 @@ class _StandIn(types.ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name.split(".")[0] in KERNEL_PACKAGES:
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
-    def create_module(self, spec):
+    def create_module(self, spec: Any) -> Any:
         module = _StandIn(spec.name)
-        module.__version__ = "99.0.0"
+        module.__dict__["__version__"] = "99.0.0"
         return module
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         pass
 
 
-def stand_in(gpu, scratch):
+def stand_in(gpu: dict[str, Any], scratch: str) -> None:
     """Set everything up. ``scratch`` is a folder for the stand-in ``nvidia-smi``; the caller removes it."""
     # transformers looks for optional packages when it is imported: it must see the real ones only
     with contextlib.suppress(ImportError):
@@ -64,7 +68,7 @@ def stand_in(gpu, scratch):
     _nvidia_smi(gpu, scratch)
 
 
-def _pretend_cuda(torch, gpu):
+def _pretend_cuda(torch: Any, gpu: dict[str, Any]) -> None:
     major, minor = gpu["sm"] // 10, gpu["sm"] % 10
     memory = int(gpu["gib"] * GIB)
     properties = types.SimpleNamespace(
@@ -103,14 +107,14 @@ def _pretend_cuda(torch, gpu):
         torch.version.cuda = "13.0"
 
 
-def _forgive_operators(torch):
+def _forgive_operators(torch: Any) -> None:
     """Fake kernels are registered for operators of packages that are only stood in for: let it pass."""
     register = getattr(torch.library, "register_fake", None)
     if register is None:
         return
 
-    def register_fake(operator, func=None, **options):
-        def decorate(f):
+    def register_fake(operator: Any, func: Any = None, **options: Any) -> Any:
+        def decorate(f: Callable[..., Any]) -> Any:
             try:
                 return register(operator, **options)(f)
             except RuntimeError:
@@ -121,7 +125,7 @@ def _forgive_operators(torch):
     torch.library.register_fake = register_fake
 
 
-def _nvidia_smi(gpu, scratch):
+def _nvidia_smi(gpu: dict[str, Any], scratch: str) -> None:
     """SGLang asks ``nvidia-smi`` for each GPU's memory in MiB."""
     path = os.path.join(scratch, "nvidia-smi")
     lines = "\n".join([str(int(gpu["gib"] * 1024))] * gpu["count"])
