@@ -36,17 +36,23 @@ class Case:
     command_where: str | None = None
     reconstructed: bool = False
     release_is_certain: bool = True
+    release_range: str | None = None
 
     @property
     def release(self) -> Release | None:
         value = self.facts.look("release")
         return release_or_none(value) if isinstance(value, str) else None
 
-    def with_release(self, release: Release, reason: str, *, certain: bool) -> Case:
-        """The case with a release that was worked out; not ``certain``: the newest of several."""
+    def with_release(self, release: Release, reason: str, among: str, *, certain: bool) -> Case:
+        """The case with a release that was worked out; not ``certain``: the newest ``among`` several."""
         named = make_facts({"release": str(release)}, Source.DERIVED, reason)
         facts = self.facts.merged(named, release_defaults(str(release)))
-        return replace(self, facts=facts.without_contradictions_on("arg."), release_is_certain=certain)
+        return replace(
+            self,
+            facts=facts.without_contradictions_on("arg."),
+            release_is_certain=certain,
+            release_range=among,
+        )
 
     def with_document(self, document: LaunchDocument) -> Case:
         """The same launch under another command, as if it had been typed so. What the log says was
@@ -55,7 +61,7 @@ class Case:
             name: fact
             for name in self.facts
             if (fact := self.facts.fact(name))
-            and not name.startswith(("flag.", "arg.", "container."))
+            and not name.startswith(("flag.", "arg.", "step.", "container."))
             and not (name.startswith("env.") and fact.source is Source.COMMAND)
         }
         where = "fixed command"

@@ -78,6 +78,7 @@ def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) 
         files=files,
         notes=(*reading.notes, *notes, *_untried(matches), *(() if reading.is_sglang else (NOT_SGLANG,))),
         facts={name: case.facts[name] for name in case.facts},
+        release_range=case.release_range,
     )
 
 
@@ -110,7 +111,7 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
         release=given.release,
     )
     if case.release is None and (dating := date_log(reading, attempt)) is not None:
-        case = case.with_release(dating.releases[-1], "worked out", certain=dating.release is not None)
+        case = case.with_release(dating.releases[-1], "worked out", dating.text, certain=dating.release is not None)
         notes.append(in_words(dating))
     if not rebuilt:
         notes.extend(contradictions_of(case))

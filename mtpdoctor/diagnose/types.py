@@ -75,3 +75,4 @@ class Report:
     files: tuple[str, ...]
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] | None = None
+    release_range: str | None = None  # "0.5.13 to 0.5.13.post1", where the log only narrows it down

@@ -119,7 +119,8 @@ class Page:
 
     def release(self) -> str:
         version = self.report.sglang_version
-        return f" (SGLang {self.clean.line(version)})" if version else " (SGLang release not known)"
+        shown = version or self.report.release_range
+        return f" (SGLang {self.clean.line(shown)})" if shown else " (SGLang release not known)"
 
     # -- one diagnosis -------------------------------------------------------------------------
     def rule_of(self, diagnosis: Diagnosis) -> str:
