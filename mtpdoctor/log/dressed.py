@@ -12,6 +12,7 @@ from mtpdoctor.log.tracelines import OpenTraceback, exception_of
 from mtpdoctor.log.types import Line
 
 RICH, IPYTHON = "rich", "ipython"
+_PATH_MOST = 1000
 
 _RICH_HEAD = lazy(r"^\s*[╭┌+][─-]+ *Traceback \(most recent call last\)")
 _IPYTHON_HEAD = lazy(r"^[A-Za-z_][\w.]* {2,}Traceback \(most recent call last\)\s*$")
@@ -64,7 +65,8 @@ def _rich(node: OpenTraceback, line: Line, body: str) -> bool:
     if sides is None and not _RICH_OTHER.search(body):
         return False
     # a path longer than the box goes on in its next line
-    node.begun = node.begun + text if text[:1] in ("/", "~", "<") or (node.begun and text) else ""
+    begins = text[:1] in ("/", "~", "<") or (node.begun and text)
+    node.begun = (node.begun + text)[:_PATH_MOST] if begins else ""
     return True
 
 

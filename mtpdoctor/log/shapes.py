@@ -11,19 +11,20 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mtpdoctor.log.kinds import STRONG, Kind, Peeled
+from mtpdoctor.log.patterns import lazy
 
 _LONGEST = 240  # characters of a prefix
 _LEAST, _SHARE = 5, 0.9  # lines that must carry it
 _FEW_VALUES = 16  # of a field: more, and it counts lines rather than naming processes
-_TELLING = re.compile(
+_TELLING = lazy(
     r"\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d|Traceback \(most recent call last\):|usage: \S|[A-Za-z_.]+Error: "
     r'|  File "[^"]+", line \d+, in '
 )
-_STRONG_AT = re.compile(r"(?<!\S)[\[(](?=\S)")
+_STRONG_AT = lazy(r"(?<!\S)[\[(](?=\S)")
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?|\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _LEVEL = r"(?i:DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL|SUCCESS|TRACE)|stdout|stderr"
 _NAME = r"Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|Sat|Sun"
-_TOKEN = re.compile(
+_TOKEN = lazy(
     rf"(?P<time>{_TIME})|(?P<level>\b(?:{_LEVEL})\b)|(?P<name>\b(?:{_NAME})\b)"
     r"|(?P<number>[\w.@/-]*\d[\w.@/-]*)|(?P<space>[ \t]+)|(?P<text>[^\W\d_]+|.)",
     re.S,

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from log.wrap import TRANSPORTS, wrap
+from mtpdoctor.log.kinds import Peeled
 from mtpdoctor.log.lines import logical_lines
-from mtpdoctor.log.scan import ScannedLog, scan
+from mtpdoctor.log.scan import ScannedLog, learn_from, scan
+from mtpdoctor.log.shapes import shape_of
 from mtpdoctor.log.source import LogSource
 from mtpdoctor.log.transport import learn
 
@@ -248,3 +250,27 @@ def test_learning_and_peeling_take_anything(lines: list[bytes]) -> None:
     transports = learn([b"\n".join(lines)])
     for raw in lines:
         assert logical_lines(raw.replace(b"\n", b""), 1, 0, transports)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[1] / "data").glob("*_logs/*.log")), ids=lambda p: p.stem
+)
+def test_nothing_is_taken_off_a_plain_log(path: Path) -> None:
+    # torch's tag stands on the lines of some exceptions only, wherever they are
+    assert set(learn_from(LogSource.of_bytes(path.read_bytes(), path.name)).names) <= {"rank_prefix"}
+
+
+@given(st.lists(st.text(alphabet="ab1 [](:|>-T\n", max_size=40), max_size=30))
+def test_a_prefix_shape_takes_something_off_the_front_only(lines: list[str]) -> None:
+    kind = shape_of(lines)
+    for text in lines if kind is not None else ():
+        found = kind.peel(text) if kind is not None else None
+        assert found is None or text.endswith(found.rest)
+
+
+def test_a_prefix_shape_is_given_up_quickly_on_long_words() -> None:
+    lines = [f"job-{i}.7/3 x2 y3: [2026-01-01 00:00:0{i % 10}] text" for i in range(20)]
+    kind = shape_of(lines)
+    assert kind is not None
+    assert kind.peel("a1" * 200_000) is None
+    assert [kind.peel(x) for x in lines][3] == Peeled("x2 y3", None, "[2026-01-01 00:00:03] text")
