@@ -12,7 +12,7 @@ from dataclasses import replace
 from mtpdoctor.cli.asking import add_asking_argument, asker_from
 from mtpdoctor.cli.given import add_given_arguments, given_from
 from mtpdoctor.diagnose.check import CheckReport
-from mtpdoctor.diagnose.engine import Given
+from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, EXIT_FAILURE_UNKNOWN, EXIT_OK, UserError
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -57,11 +57,14 @@ def checked(args: argparse.Namespace) -> tuple[Given, CheckReport]:
     from mtpdoctor.diagnose.check import check
     from mtpdoctor.kb.load import load_knowledge
     from mtpdoctor.sglang.installed import installed_release
+    from mtpdoctor.sglang.newer import learn_when_new
 
     given = with_local_model(_given(args))
     assert given.document is not None
     asker, notes = asker_from(args, given)
     found = installed_release(given.document.command) if given.release is None and asker is None else None
+    if found is not None and (said := learn_when_new(*found)) is not None:
+        notes = (*notes, said)
     report = check(given, load_knowledge(), asker, found)
     return given, replace(report, notes=(*notes, *_several(given), *report.notes))
 

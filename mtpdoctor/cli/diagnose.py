@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mtpdoctor.cli.asking import add_asking_argument, asker_from
 from mtpdoctor.cli.given import add_given_arguments, given_from
-from mtpdoctor.diagnose.engine import Given
+from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.types import Fix, Report
 from mtpdoctor.errors import (
     EXIT_FAILURE_DIAGNOSED,
@@ -44,13 +44,19 @@ def run(args: argparse.Namespace) -> int:
     from mtpdoctor.diagnose.engine import diagnose
     from mtpdoctor.kb.load import load_knowledge
     from mtpdoctor.log.reading import read_logs
+    from mtpdoctor.sglang.installed import installed_release
+    from mtpdoctor.sglang.newer import learn_when_new
 
     if args.write and args.command_file is None:
         raise UserError("--write needs --command-file", hint="name the file that the fix goes into")
     given = given_from(args)
     knowledge = load_knowledge()
     reading = read_logs(args.logs, knowledge.literals, stdin=sys.stdin.buffer)
+    found = installed_release()
+    learned = learn_when_new(*found) if found is not None else None
     report = diagnose(reading, knowledge, given)
+    if learned is not None and found is not None and report.sglang_version == found[0]:
+        report = replace(report, notes=(*report.notes, learned))
     asker, notes = asker_from(args, given)
     if asker is not None:
         from mtpdoctor.diagnose.asking import confirm_report

@@ -211,8 +211,7 @@ def learn_installed(cache: Path, known: Iterable[str]) -> tuple[str, Path | None
     """Learn the SGLang of this interpreter into ``cache`` when ``known`` lacks it.
 
     Returns its release and the folder of its tables (None when the release is known already), or None
-    when no SGLang is installed. The folder is keyed by the source's argument files, so a changed
-    development checkout is learned anew.
+    when no SGLang is installed.
     """
     tree = installed_source()
     release = source_release(tree) if tree else None
@@ -220,6 +219,12 @@ def learn_installed(cache: Path, known: Iterable[str]) -> tuple[str, Path | None
         return None
     if release in set(known):
         return release, None
+    return release, learn_tree(tree, release, cache)
+
+
+def learn_tree(tree: SourceTree, release: str, cache: Path) -> Path:
+    """Learn one source tree into a folder of ``cache``, unless it is there already. The folder is keyed by
+    the source's argument files, so a changed development checkout is learned anew."""
     digest = hashlib.sha256()
     for path in tree.files():
         if path == "sglang/srt/server_args.py" or path.startswith("sglang/srt/arg_groups/"):
@@ -228,4 +233,4 @@ def learn_installed(cache: Path, known: Iterable[str]) -> tuple[str, Path | None
     if not (folder / "flags.json").is_file():
         save_releases(folder, {release: learn(tree, release)})
         (folder / "origin.json").write_text(json.dumps({"origin": tree.origin, "release": release}))
-    return release, folder
+    return folder
