@@ -7,7 +7,9 @@ sources say differently is kept as a contradiction and shown, not hidden.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from mtpdoctor.facts import Fact, Facts, Source, make_facts
@@ -146,6 +148,11 @@ def release_defaults(release: str) -> Facts:
     known = release_or_none(release)
     if known is None:
         return Facts({})
+    return _defaults(known, release, os.environ.get("MTPDOCTOR_KNOWLEDGE"))
+
+
+@lru_cache(maxsize=8)
+def _defaults(known: Release, release: str, knowledge: str | None) -> Facts:
     values: dict[str, Any] = {}
     for dest, value in default_arguments(known).items():
         values[f"arg.{dest}"] = value

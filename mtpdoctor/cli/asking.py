@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtpdoctor.diagnose.engine import Given
+from mtpdoctor.diagnose.given import Given
 
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.asking import Asker

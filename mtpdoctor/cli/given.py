@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mtpdoctor.diagnose.engine import Given
+from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
 from mtpdoctor.host.types import HostFacts
 from mtpdoctor.model.types import ModelFacts

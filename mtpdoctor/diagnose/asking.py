@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.engine import Given, diagnose
+from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.types import Diagnosis, Fix, Report
 from mtpdoctor.errors import UserError
 from mtpdoctor.host.types import HostFacts
@@ -14,7 +14,6 @@ from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.launch.document import LaunchDocument
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import LaunchCommand
-from mtpdoctor.log.reading import reading_from_text
 from mtpdoctor.release import release_or_none
 from mtpdoctor.sglang.ask import ASSUMED_GIB, PretendedGpus, SglangVerdict, ask_many
 
@@ -76,6 +75,9 @@ def as_log(verdict: SglangVerdict) -> str:
 
 def diagnosis_of(text: str, case: Case, given: Given, knowledge: Knowledge) -> Diagnosis | None:
     """What the rules know of an error text that this launch would print."""
+    from mtpdoctor.diagnose.engine import diagnose  # reads logs: slow to import, and seldom needed
+    from mtpdoctor.log.reading import reading_from_text
+
     release = str(case.release) if case.release else given.release
     asked = replace(given, document=case.document, command_where=case.command_where, release=release)
     report = diagnose(reading_from_text(text, knowledge.literals), knowledge, asked)

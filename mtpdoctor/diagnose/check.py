@@ -14,7 +14,7 @@ from typing import Any
 from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.asking import Asker, as_log, confirmed, diagnosis_of
 from mtpdoctor.diagnose.contradictions import contradictions_of
-from mtpdoctor.diagnose.engine import Given
+from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.preflight import Foreseen, foreseen
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Fix
@@ -144,9 +144,11 @@ def _with_release(
     if named is not None:
         return case
     if asked is not None:
-        return case.with_release(asked, "the SGLang that was asked", certain=True)
+        return case.with_release(asked, "the SGLang that was asked", str(asked), certain=True)
     found = release_or_none(installed[0]) if installed else None
-    return case.with_release(found, installed[1], certain=True) if installed and found else case
+    if installed is None or found is None:
+        return case
+    return case.with_release(found, installed[1], str(found), certain=True)
 
 
 def _argument_checks(problems: Sequence[Problem], case: Case) -> str:

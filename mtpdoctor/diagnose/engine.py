@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
 from mtpdoctor.diagnose.contradictions import contradictions_of
 from mtpdoctor.diagnose.dating import date_log, in_words
+from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.reconstruct import reconstructed_command
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
 from mtpdoctor.diagnose.unknown import next_steps, title_of
 from mtpdoctor.errors import UserError
-from mtpdoctor.host.types import HostFacts
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.match import Matches, match_rules
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Match, Role
-from mtpdoctor.launch.document import LaunchDocument, read_launch
+from mtpdoctor.launch.document import read_launch
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Form
 from mtpdoctor.log.command_line import launch_command
 from mtpdoctor.log.reading import outcome as outcome_of
 from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
-from mtpdoctor.model.types import ModelFacts
 
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.raise_site import SourceSays
 
 UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What the person gave beside the log. A given command goes before one the log shows."""
-
-    document: LaunchDocument | None = None
-    command_where: str | None = None
-    host: HostFacts | None = None
-    model: ModelFacts | None = None
-    release: str | None = None
 
 
 NOTHING = Given()

@@ -5,6 +5,7 @@ Reads ``options.json``, compiled by ``learn_options``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,13 +24,14 @@ def _data() -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=4)
-def _groups(folder: str) -> Mapping[str, tuple[str, ...]]:
+def _groups(override: str | None) -> Mapping[str, tuple[str, ...]]:
     return {dest: tuple(group) for group in _data()["groups"] for dest in group}
 
 
 def same_option(dest: str) -> tuple[str, ...]:
     """``dest`` first, then the names that the same field of ServerArgs has in other releases."""
-    group = _groups(str(releases_folder())).get(dest, (dest,))
+    # Asked for every argument of every launch: the folder is not looked up each time.
+    group = _groups(os.environ.get("MTPDOCTOR_KNOWLEDGE")).get(dest, (dest,))
     return (dest, *(other for other in group if other != dest))
 
 

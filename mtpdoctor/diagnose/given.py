@@ -1,0 +1,20 @@
+"""What a person gives beside a log, or in place of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mtpdoctor.host.types import HostFacts
+from mtpdoctor.launch.document import LaunchDocument
+from mtpdoctor.model.types import ModelFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the person gave beside the log. A given command goes before one the log shows."""
+
+    document: LaunchDocument | None = None
+    command_where: str | None = None
+    host: HostFacts | None = None
+    model: ModelFacts | None = None
+    release: str | None = None
