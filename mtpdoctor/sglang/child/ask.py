@@ -203,6 +203,9 @@ def _plain(value: Any, depth: int) -> tuple[Any, bool]:
     if depth < 4 and isinstance(value, dict):
         named = {str(k): _plain(v, depth + 1) for k, v in value.items()}
         return {k: v for k, (v, _) in named.items()}, all(ok for _, ok in named.values())
+    if depth < 4 and hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        fields = {name: getattr(value, name, None) for name in value.__dataclass_fields__}
+        return _plain(fields, depth)
     inner = getattr(value, "value", None)  # an enum
     if type(inner) in (str, int):
         return inner, True
