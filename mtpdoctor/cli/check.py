@@ -14,6 +14,7 @@ from mtpdoctor.cli.given import add_given_arguments, given_from
 from mtpdoctor.diagnose.check import CheckReport
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, EXIT_FAILURE_UNKNOWN, EXIT_OK, UserError
+from mtpdoctor.host.types import HostFacts
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _EXIT = {"accept": EXIT_OK, "reject": EXIT_FAILURE_DIAGNOSED, "unknown": EXIT_FAILURE_UNKNOWN}
@@ -62,7 +63,9 @@ def checked(args: argparse.Namespace) -> tuple[Given, CheckReport]:
     given = with_local_model(_given(args))
     assert given.document is not None
     asker, notes = asker_from(args, given)
-    found = installed_release(given.document.command) if given.release is None and asker is None else None
+    found = None
+    if given.release is None and asker is None:
+        found = _release_of(given.host) or installed_release(given.document.command)
     if found is not None and (said := learn_when_new(*found)) is not None:
         notes = (*notes, said)
     report = check(given, load_knowledge(), asker, found)
@@ -106,6 +109,12 @@ def with_local_model(given: Given) -> Given:
     named = command.value("model_path") or command.positionals[:1]
     folder = local_model(named[-1]) if named else None
     return replace(given, model=read_model(folder)) if folder is not None else given
+
+
+def _release_of(host: HostFacts | None) -> tuple[str, str] | None:
+    """The release that a saved host has installed."""
+    version = host.packages.get("sglang") if host is not None else None
+    return (version, "the saved host") if version else None
 
 
 def _several(given: Given) -> tuple[str, ...]:

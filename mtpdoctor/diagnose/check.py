@@ -15,6 +15,7 @@ from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.asking import Asker, as_log, confirmed, diagnosis_of
 from mtpdoctor.diagnose.contradictions import contradictions_of
 from mtpdoctor.diagnose.given import Given
+from mtpdoctor.diagnose.here import missing_here
 from mtpdoctor.diagnose.preflight import Foreseen, foreseen
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Fix
@@ -205,6 +206,7 @@ class _Launch:
     def problems(self, case: Case) -> tuple[Problem, ...]:
         """What the release's parser and the rules foresee, the decisive ones first, in launch order."""
         out = [p for p in (self._unparsed(case),) if p is not None]
+        out += self._missing(case)
         seen = {p.rule for p in out}
         out += [
             self._foreseen(f, case) for f in foreseen(self.knowledge, case.facts) if f.rule.id not in seen
@@ -218,6 +220,13 @@ class _Launch:
         if text is None:
             return None
         return self._from_text(text, Stage.ARGPARSE.value, text.partition("error: ")[2], case, "rules")
+
+    def _missing(self, case: Case) -> list[Problem]:
+        """What this machine lacks, where the launch is to be here."""
+        if self.given.host is not None or case.document is None:
+            return []
+        found = missing_here(case.document.command)
+        return [self._from_text(m.log, m.stage.value, m.said, case, "rules") for m in found]
 
     def _foreseen(self, seen: Foreseen, case: Case) -> Problem:
         rule = seen.rule

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -110,7 +111,7 @@ def test_no_model_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_fact_that_decides_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
-    command = words("--model-path some/model --tp 3 --speculative-algorithm NEXTN")
+    command = words("--model-path some/model --tp 3 --speculative-algorithm NEXTN --port 61999")
     code, document = check(capsys, "--sglang", "0.5.16", *command)
     assert (code, document["verdict"]) == (3, "unknown")
     open_ = [p for p in document["problems"] if p["severity"] == "fatal"]
@@ -239,6 +240,51 @@ def test_verbose_shows_what_is_in_force(capsys: pytest.CaptureFixture[str]) -> N
     _, shown = text(capsys, "-v", *H100, "--sglang", "0.5.16", *words(f"{HYBRID} --tp 4"))
     assert "In force" in shown
     assert "attention_backend" in shown
+
+
+# -- this machine ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "rule", "stage"),
+    [
+        ("--model-path {tmp}/none", "MTP0440", "config"),
+        ("--model-path {tmp}", "MTP0444", "config"),
+        ("--model-path some/model --speculative-draft-model-path {tmp}/none", "MTP0440", "config"),
+        ("--model-path some/model --chat-template {tmp}/none.jinja", "MTP0460", "tokenizer"),
+    ],
+)
+def test_what_this_machine_lacks(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, flags: str, rule: str, stage: str
+) -> None:
+    command = words(flags.format(tmp=tmp_path) + " --port 61999")
+    code, document = check(capsys, "--sglang", "0.5.16", *command)
+    found = [
+        (p["rule"], p["stage"]) for p in document["problems"] if p["certain"] and p["severity"] == "fatal"
+    ]
+    assert (code, found) == (1, [(rule, stage)])
+    elsewhere = check(capsys, *H100, "--sglang", "0.5.16", *command)[1]
+    assert rule not in [p["rule"] for p in elsewhere["problems"]]
+
+
+def test_a_container_has_its_own_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    image = "docker run --gpus all lmsysorg/sglang:v0.5.16 python3 -m sglang.launch_server --model-path /none/at/all"
+    _, document = check(capsys, "--command", image)
+    assert document["sglang_version"] == "0.5.16"
+    assert "MTP0440" not in [p["rule"] for p in document["problems"]]
+
+
+def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        code, document = check(capsys, "--sglang", "0.5.16", *words(f"{DENSE} --port {port}"))
+    assert code == 1
+    first = document["problems"][0]
+    assert (first["rule"], first["stage"]) == ("MTP0510", "warmup")
+    assert str(port) in first["cause"]
+    assert document["argument_checks"] != "reject"
 
 
 # -- SGLang itself, as a test double ---------------------------------------------------------------------
