@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
+from mtpdoctor.patterns import lazy
+
 MASK = "<hidden>"
 
 # -- secrets known by their shape ------------------------------------------------------------------
@@ -101,12 +103,12 @@ _PROSE = frozenset(
 )
 # fmt: on
 _SCHEMES = ("bearer", "basic", "token", "digest", "apikey", "aws4-hmac-sha256")
-_REFERENCE = re.compile(
+_REFERENCE = lazy(
     r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::?\?[^}]*)?(?:\}|\Z)|\((?:cat\b|<)?|\{\{)|%\w+%|\{\{"
 )
-_METAVAR = re.compile(r"(?:[A-Z]+_)*(?:KEY|PASSWORD|TOKEN|SECRET)\Z")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?\Z")
-_PLACE_NAME = re.compile(r"_(?:FILE|PATH|DIR|COUNT|LIMIT|LEN|SIZE|NUM|TTL|TIMEOUT|URL|NAME|TYPE)\Z")
+_METAVAR = lazy(r"(?:[A-Z]+_)*(?:KEY|PASSWORD|TOKEN|SECRET)\Z")
+_NUMBER = lazy(r"-?\d+(?:\.\d+)?\Z")
+_PLACE_NAME = lazy(r"_(?:FILE|PATH|DIR|COUNT|LIMIT|LEN|SIZE|NUM|TTL|TIMEOUT|URL|NAME|TYPE)\Z")
 
 
 @lru_cache(maxsize=32)

@@ -8,12 +8,13 @@ under plain PEP 440 *ordering*, without the special cases of specifiers: ``>0.5.
 from __future__ import annotations
 
 import operator
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 from packaging.version import InvalidVersion
 from packaging.version import Version as Release
+
+from mtpdoctor.patterns import lazy
 
 _OPERATORS = {
     ">=": operator.ge,
@@ -23,7 +24,7 @@ _OPERATORS = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-_PART = re.compile(r"(>=|<=|==|!=|>|<)\s*(\S+)$")
+_PART = lazy(r"(>=|<=|==|!=|>|<)\s*(\S+)$")
 
 
 @lru_cache(maxsize=1024)

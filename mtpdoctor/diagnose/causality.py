@@ -8,13 +8,13 @@ Inside a chain the inner exception counts, unless a rule names the outer one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mtpdoctor.diagnose.failures import Failure, collect
 from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.log.types import Attempt, EventKind, Line
+from mtpdoctor.patterns import lazy
 
 MAX_CAUSES = 4
 
@@ -122,7 +122,7 @@ def best_match(failure: Failure) -> Match | None:
     return min(failure.matches, key=lambda m: (m.rule.generic, m.line.key, not m.certain, -m.rule.confidence))
 
 
-_VARIES = re.compile(r"0x[0-9a-f]+|\d+")
+_VARIES = lazy(r"0x[0-9a-f]+|\d+")
 
 
 def _same(a: Failure, b: Failure) -> bool:

@@ -6,8 +6,9 @@ import re
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.host.types import Gpu, HostFacts
+from mtpdoctor.patterns import lazy
 
-_SPEC = re.compile(
+_SPEC = lazy(
     r"(\d+)\s*[x*×]\s*(?:sm_?)(\d+)[af]?(?:\s*@\s*(\d+(?:\.\d+)?)\s*(?:gib|gb|g)?)?", re.IGNORECASE
 )
 # Compute capabilities of NVIDIA's datacenter and workstation GPUs; later ones are taken as they come.

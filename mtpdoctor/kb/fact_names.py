@@ -7,9 +7,8 @@ knowledge is loaded instead of being an unknown fact for ever.
 
 from __future__ import annotations
 
-import re
-
 from mtpdoctor.kb.yaml_source import nearest
+from mtpdoctor.patterns import lazy
 
 HOST = frozenset(
     {
@@ -36,7 +35,7 @@ LOG = frozenset(
 )  # fmt: skip
 CLOSED = HOST | MODEL | LOG | {"release"}
 
-_OPEN = re.compile(
+_OPEN = lazy(
     r"(?:flag|arg|step)\.[a-z][a-z0-9_]*$|env\.[A-Za-z_][A-Za-z0-9_]*$|host\.package\.[A-Za-z0-9][\w.-]*$"
     r"|capture\.[A-Za-z_]\w*$"
 )

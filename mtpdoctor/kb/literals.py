@@ -17,6 +17,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from mtpdoctor.patterns import lazy
+
 # Python 3.11 moved the parser and deprecated the old names.
 _NEW = sys.version_info >= (3, 11)
 sre: Any = importlib.import_module("re._constants" if _NEW else "sre_constants")
@@ -24,8 +26,8 @@ _sre_parse: Any = importlib.import_module("re._parser" if _NEW else "sre_parse")
 
 MIN_LITERAL = 6
 _MAX_PIECE = 200
-_UNSAFE = re.compile(r"""[^ -~]|["\\<>&]""")
-_FUZZY = re.compile(r"\{[^{}]*\b[eids]\s*<=?")
+_UNSAFE = lazy(r"""[^ -~]|["\\<>&]""")
+_FUZZY = lazy(r"\{[^{}]*\b[eids]\s*<=?")
 
 
 class NoLiteral(ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from mtpdoctor.kb.templates import TemplateError, parse_edit, placeholders
 from mtpdoctor.kb.types import ALWAYS, Condition, EditTemplate, Pattern, Remedy, Role, Rule, Safety, Span
 from mtpdoctor.kb.yaml_source import Node, Problem, nearest
 from mtpdoctor.log.types import Stage
+from mtpdoctor.patterns import lazy
 from mtpdoctor.release import ReleaseRange, parse_release
 
 E = TypeVar("E", bound=Enum)
@@ -36,8 +36,8 @@ SEVERITIES = ("fatal", "degrades", "info")
 ROOTS = ("match", "exception", "last-exception")
 GENERATORS = ("unknown-flag", "bad-choice")
 
-_ID = re.compile(r"MTP[0-9]{4}$")
-_GPU = re.compile(r"(?:[0-9]+x)?(?:sm[0-9]{2,3}|[a-z]+)(?:@[0-9.]+)?$")
+_ID = lazy(r"MTP[0-9]{4}$")
+_GPU = lazy(r"(?:[0-9]+x)?(?:sm[0-9]{2,3}|[a-z]+)(?:@[0-9.]+)?$")
 _ANY = ReleaseRange.parse("*")
 
 

@@ -20,11 +20,12 @@ from mtpdoctor.kb.fact_names import check_fact_name
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
 from mtpdoctor.kb.yaml_source import nearest
 from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.patterns import lazy
 
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.\-]*)((?:\|[^{}|]+)*)\}")
-_FLAG = re.compile(r"--?[A-Za-z][\w.-]*\Z")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_PLACEHOLDER = lazy(r"\{([A-Za-z_][\w.\-]*)((?:\|[^{}|]+)*)\}")
+_FLAG = lazy(r"--?[A-Za-z][\w.-]*\Z")
+_VARIABLE = lazy(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_CONTROL = lazy(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _MAX_TEXT = 300
 
 _NAMELESS = {EditOp.SHM_SIZE, EditOp.IPC, EditOp.GPUS, EditOp.IMAGE_TAG}

@@ -7,13 +7,14 @@ Here the composed node graph is kept: scalars follow the YAML 1.2 core (only ``t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)$")
-_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?$")
+from mtpdoctor.patterns import lazy
+
+_INT = lazy(r"[-+]?(0|[1-9][0-9]*)$")
+_FLOAT = lazy(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?$")
 _AMBIGUOUS = {"yes", "no", "on", "off", "y", "n"}
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "~": None, "": None}
 

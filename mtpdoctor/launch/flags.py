@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-_NEGATIVE_NUMBER = re.compile(r"^-(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$")
+from mtpdoctor.patterns import lazy
+
+_NEGATIVE_NUMBER = lazy(r"^-(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$")
 
 # Expansions that stand for any number of words, never for one value.
-_WORD_LIST = re.compile(r"\$(?:[@*]|\{[@*][^{}]*\}|\{\w+\[[@*]\][^{}]*\})\Z")
+_WORD_LIST = lazy(r"\$(?:[@*]|\{[@*][^{}]*\}|\{\w+\[[@*]\][^{}]*\})\Z")
 
 ARITIES = ("switch", "one", "many", "optional")
 

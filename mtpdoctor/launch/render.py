@@ -6,10 +6,11 @@ import re
 import shlex
 
 from mtpdoctor.launch.types import FlagUse, LaunchCommand
+from mtpdoctor.patterns import lazy
 
-_REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|[@*]|\{[\w@*]+[^{}]*\}|\([^()]*\))|`[^`]*`")
+_REFERENCE = lazy(r"\$(?:[A-Za-z_]\w*|[@*]|\{[\w@*]+[^{}]*\}|\([^()]*\))|`[^`]*`")
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = lazy(r"[\x00-\x1f\x7f]")
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 

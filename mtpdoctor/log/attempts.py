@@ -9,11 +9,11 @@ from mtpdoctor.log.command_line import best_command, commands_in
 from mtpdoctor.log.event_patterns import Weight
 from mtpdoctor.log.events import RawEvent, exit_status
 from mtpdoctor.log.observe import Observer
-from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.stages import READY, WORKER_UP, is_batch, mark_of, stage_of_stack, stage_of_traceback
 from mtpdoctor.log.tracelines import is_record
 from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Span, Stage, StageMark
+from mtpdoctor.patterns import lazy
 
 LITERALS = (
     "launch_server.py:",

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+from mtpdoctor.patterns import lazy
+
 # CSI; terminated strings (OSC, DCS, SOS, PM, APC); two-character escapes. The contents of an
 # unterminated string stay visible: it must not swallow the rest of a log line.
 _ESCAPES = (
@@ -18,9 +20,9 @@ _ESCAPES = (
     r"|[\]PX^_]"
     r"|[ -/]*[0-~]?)"
 )
-_ESCAPE_BYTES = re.compile(_ESCAPES.encode())
-_ESCAPE_TEXT = re.compile(_ESCAPES)
-_STRANGE = re.compile(
+_ESCAPE_BYTES = lazy(_ESCAPES.encode())
+_ESCAPE_TEXT = lazy(_ESCAPES)
+_STRANGE = lazy(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 

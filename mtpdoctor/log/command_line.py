@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Sequence
 
 from mtpdoctor.log.literals import literal
-from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.types import Attempt, Line, LogReading
+from mtpdoctor.patterns import lazy
 
 LITERALS = (
     "sglang.launch_server",

@@ -7,9 +7,9 @@ IPython 8, ``path in f(x)`` before).
 
 from __future__ import annotations
 
-from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.tracelines import OpenTraceback, exception_of
 from mtpdoctor.log.types import Line
+from mtpdoctor.patterns import lazy
 
 RICH, IPYTHON = "rich", "ipython"
 _PATH_MOST = 1000

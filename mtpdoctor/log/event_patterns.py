@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.types import EventKind
+from mtpdoctor.patterns import lazy
 
 
 class Weight(Enum):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
 from mtpdoctor.log.clean import decode, harmless, strip_text
 from mtpdoctor.log.kinds import Peeled
 from mtpdoctor.log.transport import PLAIN, Transports
 from mtpdoctor.log.types import Line
+from mtpdoctor.patterns import lazy
 
 TEXT_CAP = 16 << 10  # characters of a logical line that are kept: half from each end
 
@@ -16,11 +16,11 @@ TEXT_CAP = 16 << 10  # characters of a logical line that are kept: half from eac
 # DP0 ATTN_CP0 MOE_DP0 PP0 TP0 EP0 in an order that changed between releases, or encode_server,
 # encode_dp_worker[0]; milliseconds with SGLANG_LOG_MS; no date before 0.4, no year in multimodal_gen.
 _TIME = r"(?:(?:\d{4}-)?\d\d-\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d+)?"
-_RECORD = re.compile(rf"\[({_TIME})((?: [A-Za-z_]+\d*(?:\[\d+\])?)*)\](?: |$)")
-_RANKS = re.compile(r"(?:[A-Z][A-Z_]*\d+|encode_[a-z_]+\[\d+\])(?: [A-Z][A-Z_]*\d+)*$")
+_RECORD = lazy(rf"\[({_TIME})((?: [A-Za-z_]+\d*(?:\[\d+\])?)*)\](?: |$)")
+_RANKS = lazy(r"(?:[A-Z][A-Z_]*\d+|encode_[a-z_]+\[\d+\])(?: [A-Z][A-Z_]*\d+)*$")
 # the end of a tqdm bar: everything a bar prints stands inside its brackets
-_BAR_END = re.compile(r"\|\s*[\d.]+[kMGTP]?/[\d.?]+[kMGTP]?i?B?\s*\[[\d:?]+<[^\]]*\](?: *(?=\[20)|(?=\s*\S))")
-_GLUED = re.compile(
+_BAR_END = lazy(r"\|\s*[\d.]+[kMGTP]?/[\d.?]+[kMGTP]?i?B?\s*\[[\d:?]+<[^\]]*\](?: *(?=\[20)|(?=\s*\S))")
+_GLUED = lazy(
     r"(?<=[^\s\"'`(=,:{\[<>|\\])\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z_]+\d+)*\] "
 )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.types import Line, Observation
+from mtpdoctor.patterns import lazy
 
 _NUM = r"(-?\d+(?:\.\d+)?)"
 _RELEASE = r"v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)*)(?![\w.]*\d)"

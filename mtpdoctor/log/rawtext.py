@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 
-_SAFE_RUN = re.compile(r"[ !#-%'-.0-;=?-\[\]-~]+")  # no JSON writer escapes these
-_JSON_ESCAPES = re.compile(
+from mtpdoctor.patterns import lazy
+
+_SAFE_RUN = lazy(r"[ !#-%'-.0-;=?-\[\]-~]+")  # no JSON writer escapes these
+_JSON_ESCAPES = lazy(
     rb"\\u001[bB](?:\[[0-?]*[ -/]*[@-~]?|\][^\"\\]{0,4096}(?:\\u0007|\\u001[bB]\\\\)|[ -/]*[0-Z^-~]?)"
 )
-_BYTE_LIST = re.compile(rb'"MESSAGE"\s*:\s*\[([\d,\s]{1,2000000})\]')
+_BYTE_LIST = lazy(rb'"MESSAGE"\s*:\s*\[([\d,\s]{1,2000000})\]')
 
 
 def search_keys(literal: str, json_levels: int) -> tuple[bytes, ...]:

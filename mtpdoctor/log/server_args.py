@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mtpdoctor.log.literals import literal
-from mtpdoctor.log.patterns import lazy
+from mtpdoctor.patterns import lazy
 
 SECRETS = lazy(r"api_key|password|secret|token$|_key$|watermark", re.I)
 _START = lazy(r"server_args=(ServerArgs\(|\{)")

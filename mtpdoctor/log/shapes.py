@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mtpdoctor.log.kinds import STRONG, Kind, Peeled
-from mtpdoctor.log.patterns import lazy
+from mtpdoctor.patterns import lazy
 
 _LONGEST = 240  # characters of a prefix
 _LEAST, _SHARE = 5, 0.9  # lines that must carry it

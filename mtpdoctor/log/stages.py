@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.types import Line, Stage, StageMark, Traceback
+from mtpdoctor.patterns import lazy
 
 READY = "The server is fired up and ready to roll!"
 # what a node other than the first prints, and prints last, when all its ranks are ready (from 0.4.9 on)

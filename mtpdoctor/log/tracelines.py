@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from mtpdoctor.log.patterns import lazy
 from mtpdoctor.log.types import Frame, Line, Link, Traceback
+from mtpdoctor.patterns import lazy
 
 HEAD = "Traceback (most recent call last)"
 

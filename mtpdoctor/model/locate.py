@@ -6,7 +6,9 @@ import os
 import re
 from pathlib import Path
 
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+\Z")
+from mtpdoctor.patterns import lazy
+
+_HUB_ID = lazy(r"[\w.-]+/[\w.-]+\Z")
 
 
 def local_model(name: str) -> Path | None:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 
 from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.patterns import lazy
 from mtpdoctor.text import width
 
-_WORD = re.compile(
+_WORD = lazy(
     r"""(?:'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*(?:"|\Z)|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\\.|[^\s'"\\`])+""",
     re.DOTALL,
 )
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_ASSIGNMENT = lazy(r"[A-Za-z_]\w*=")
 
 
 def words(command: str) -> list[str]:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from mtpdoctor.log.types import Line
+from mtpdoctor.patterns import lazy
 
-_EXCEPTION = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Interrupt|Exit|Warning))\b")
+_EXCEPTION = lazy(r"^(?:\w+\.)*(\w+(?:Error|Exception|Interrupt|Exit|Warning))\b")
 _KNOWN = (
     ("sigquit", "sigquit"),
     ("kill_process_tree", "kill_process_tree"),
@@ -23,7 +24,7 @@ _KNOWN = (
     ("Killed", "Killed"),
     ("Terminated", "Terminated"),
 )
-_EXIT = re.compile(r"exit(?:ed|s)?(?: with)?(?: exit)?[ -]?(?:code|status)[ :=]*(-?\d+)", re.IGNORECASE)
+_EXIT = lazy(r"exit(?:ed|s)?(?: with)?(?: exit)?[ -]?(?:code|status)[ :=]*(-?\d+)", re.IGNORECASE)
 
 
 def label(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mtpdoctor.paths import releases_folder
+from mtpdoctor.patterns import lazy
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.learn_frames import releases_of_frames
 from mtpdoctor.sglang.releases import known_releases
@@ -15,13 +16,13 @@ from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
 
 # Lines that name the release: pip and image names, server info, package lists, wheel and dist-info paths.
 _VERSION_LINES = (
-    re.compile(r"\bsglang(?:\[[\w,]+\])?\s*==\s*(?P<v>\d+\.\d+[\w.]*)"),
-    re.compile(r"\bsglang[ -]v?(?P<v>\d+\.\d+\.\d+[\w.]*?)(?=-py3|-cp3|\.dist-info|[\s,)\]'\"]|$)"),
-    re.compile(r"\bsglang(?:_version|[ _]version)?['\"]?\s*[:=]\s*['\"]?v?(?P<v>\d+\.\d+\.\d+[\w.]*)", re.I),
-    re.compile(r"\b(?:lmsysorg/)?sglang:v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)"),
-    re.compile(r"\bSGLang\s+v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)\b"),
+    lazy(r"\bsglang(?:\[[\w,]+\])?\s*==\s*(?P<v>\d+\.\d+[\w.]*)"),
+    lazy(r"\bsglang[ -]v?(?P<v>\d+\.\d+\.\d+[\w.]*?)(?=-py3|-cp3|\.dist-info|[\s,)\]'\"]|$)"),
+    lazy(r"\bsglang(?:_version|[ _]version)?['\"]?\s*[:=]\s*['\"]?v?(?P<v>\d+\.\d+\.\d+[\w.]*)", re.I),
+    lazy(r"\b(?:lmsysorg/)?sglang:v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)"),
+    lazy(r"\bSGLang\s+v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)\b"),
 )
-_KERNEL = re.compile(r"\b(?P<name>sgl[-_]kernel|sglang[-_]kernel)\s*(?:==|-|\s)\s*v?(?P<v>\d+\.\d+[\w.]*)")
+_KERNEL = lazy(r"\b(?P<name>sgl[-_]kernel|sglang[-_]kernel)\s*(?:==|-|\s)\s*v?(?P<v>\d+\.\d+[\w.]*)")
 
 
 @dataclass(frozen=True, slots=True)

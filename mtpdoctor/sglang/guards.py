@@ -6,18 +6,18 @@ For failures that no rule knows. Such an edit is a guess from the source: always
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable
 from mtpdoctor.sglang.raise_sites import Guard, RaiseSite
 
-_OWNER = re.compile(r"^(?:self\.)?(?:server_args|args|cfg|view|resolved|inputs?)\.|^self\.")
-_CONFIG = re.compile(r"(?:^|\.)(?:hf_text_config|hf_config|text_config|model_config|config)\.(\w+)$")
-_ENV = re.compile(r"^envs\.([A-Z0-9_]+)\.(?:get|is_set)\(\)$")
+_OWNER = lazy(r"^(?:self\.)?(?:server_args|args|cfg|view|resolved|inputs?)\.|^self\.")
+_CONFIG = lazy(r"(?:^|\.)(?:hf_text_config|hf_config|text_config|model_config|config)\.(\w+)$")
+_ENV = lazy(r"^envs\.([A-Z0-9_]+)\.(?:get|is_set)\(\)$")
 _COMPARED: Mapping[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("is", "is not"),
     ast.NotEq: ("is not", "is"),

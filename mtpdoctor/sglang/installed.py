@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.launch.types import LaunchCommand
+from mtpdoctor.patterns import lazy
 from mtpdoctor.release import release_or_none
 
-_DIST = re.compile(r"sglang-([^-]+)\.(?:dist|egg)-info\Z")
-_IMAGE_TAG = re.compile(r"sglang[^:@\s]*:v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)*)")
+_DIST = lazy(r"sglang-([^-]+)\.(?:dist|egg)-info\Z")
+_IMAGE_TAG = lazy(r"sglang[^:@\s]*:v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)*)")
 
 
 def installed_release(command: LaunchCommand | None = None) -> tuple[str, str] | None:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import ast
 import gzip
 import json
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.source import SourceTree
 from mtpdoctor.sglang.store import FORMAT, sort_releases
 
 FRAMES_FILE = "frames.json.gz"
 # Files that a launch passes through, and those whose checks end one.
-_FILES = re.compile(
+_FILES = lazy(
     r"sglang/(?:launch_server|srt/server_args|cli/\w+|srt/arg_groups/\w+"
     r"|srt/entrypoints/(?:engine|http_server|http_server_engine)"
     r"|srt/managers/(?:scheduler|tp_worker|tp_worker_overlap_thread|data_parallel_controller|tokenizer_manager"

@@ -8,14 +8,14 @@ unrecognized. The first error found is the one SGLang would print.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 
+from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable
 
-_NEGATIVE = re.compile(r"^-\d+$|^-\d*\.\d+$")
-_REFERENCE = re.compile(r"\$[A-Za-z_{(]|`")
-_SIZE = re.compile(r"\d+(?:\.\d+)?(?:k|M|G|T)|\d+(?:Ki|Mi|Gi|Ti)")
+_NEGATIVE = lazy(r"^-\d+$|^-\d*\.\d+$")
+_REFERENCE = lazy(r"\$[A-Za-z_{(]|`")
+_SIZE = lazy(r"\d+(?:\.\d+)?(?:k|M|G|T)|\d+(?:Ki|Mi|Gi|Ti)")
 _PHASES = ("decode", "prefill")  # of CUDA graphs
 PROGRAM = "launch_server.py"
 

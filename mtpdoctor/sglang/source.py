@@ -15,10 +15,11 @@ from typing import Protocol
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.paths import cache_folder
+from mtpdoctor.patterns import lazy
 from mtpdoctor.release import release_or_none
 
-_VERSION_LINE = re.compile(r"^Version:\s*(\S+)", re.M)
-_VERSION_ASSIGN = re.compile(r"^(?:__version__|version)\s*(?::\s*\w+\s*)?=\s*[\"']([^\"']+)[\"']", re.M)
+_VERSION_LINE = lazy(r"^Version:\s*(\S+)", re.M)
+_VERSION_ASSIGN = lazy(r"^(?:__version__|version)\s*(?::\s*\w+\s*)?=\s*[\"']([^\"']+)[\"']", re.M)
 
 
 class SourceTree(Protocol):

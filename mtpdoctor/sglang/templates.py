@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from mtpdoctor.patterns import lazy
+
 Pieces = tuple[str, ...]  # literals; between two neighbours there is a hole
 Scope = Mapping[str, Sequence[ast.expr]]  # variable -> what it may have been assigned
 
 HOLE: Pieces = ("", "")
 _MAX_ALTERNATIVES = 12
-_PERCENT = re.compile(r"%(?:\((\w+)\))?[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?[diouxXeEfFgGcrsa%]")
-_BRACES = re.compile(r"\{\{|\}\}|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
+_PERCENT = lazy(r"%(?:\((\w+)\))?[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?[diouxXeEfFgGcrsa%]")
+_BRACES = lazy(r"\{\{|\}\}|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
 
 
 def join(left: Pieces, right: Pieces) -> Pieces:

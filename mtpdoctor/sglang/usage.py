@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from mtpdoctor.paths import releases_folder
+from mtpdoctor.patterns import lazy
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.store import read_table, release_order
 
-_OPTION = re.compile(r"(?<![\w-])(--[a-z][\w-]*)")
+_OPTION = lazy(r"(?<![\w-])(--[a-z][\w-]*)")
 MIN_FLAGS = 40  # fewer flags than this are a cut usage text that fits many releases
 
 

@@ -7,7 +7,6 @@ unless the command names one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -24,9 +23,10 @@ from mtpdoctor.launch.yamltext import edit
 from mtpdoctor.launch.yamltext.environment import add_collection, add_entry, entry_bindings
 from mtpdoctor.launch.yamltext.nodes import Node, parse_yaml
 from mtpdoctor.launch.yamltext.scalars import scalar_layer, write_scalar
+from mtpdoctor.patterns import lazy
 
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
-_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
+_REFERENCE = lazy(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")
 
 
 def read_kubernetes(text: str, name: str) -> list[Site]:

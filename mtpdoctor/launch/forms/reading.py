@@ -7,13 +7,14 @@ import re
 from mtpdoctor.launch.flags import FlagTable
 from mtpdoctor.launch.types import Form
 from mtpdoctor.launch.words import Site
+from mtpdoctor.patterns import lazy
 
-_SYSTEMD = re.compile(r"^[ \t]*\[(?:Unit|Service|Install)\][ \t]*\r?$", re.M)
-_EXEC_START = re.compile(r"^[ \t]*ExecStart[ \t]*=", re.M)
-_KIND = re.compile(r"""^[ \t{,]*["']?kind["']?[ \t]*:""", re.M)
-_API = re.compile(r"""^[ \t{,]*["']?apiVersion["']?[ \t]*:""", re.M)
-_SERVICES = re.compile(r"""^\{?[ \t]*["']?services["']?[ \t]*:""", re.M)
-_KEY = re.compile(r"""(?:-[ \t]+)?(?:[\w./-]+|"[^"\n]+"|'[^'\n]+')[ \t]*:(?:[ \t]|\r?$)""", re.M)
+_SYSTEMD = lazy(r"^[ \t]*\[(?:Unit|Service|Install)\][ \t]*\r?$", re.M)
+_EXEC_START = lazy(r"^[ \t]*ExecStart[ \t]*=", re.M)
+_KIND = lazy(r"""^[ \t{,]*["']?kind["']?[ \t]*:""", re.M)
+_API = lazy(r"""^[ \t{,]*["']?apiVersion["']?[ \t]*:""", re.M)
+_SERVICES = lazy(r"""^\{?[ \t]*["']?services["']?[ \t]*:""", re.M)
+_KEY = lazy(r"""(?:-[ \t]+)?(?:[\w./-]+|"[^"\n]+"|'[^'\n]+')[ \t]*:(?:[ \t]|\r?$)""", re.M)
 
 
 def detect_form(text: str, name: str = "command") -> Form:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_LINE = re.compile(r"^#SBATCH[ \t]+(.*?)[ \t]*\r?$", re.M)
+from mtpdoctor.patterns import lazy
+
+_LINE = lazy(r"^#SBATCH[ \t]+(.*?)[ \t]*\r?$", re.M)
 _SHORT = {"N": "nodes", "n": "ntasks", "G": "gpus", "c": "cpus-per-task", "p": "partition", "t": "time",
           "J": "job-name", "o": "output", "e": "error", "w": "nodelist", "A": "account"}  # fmt: skip
 

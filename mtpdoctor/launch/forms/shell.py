@@ -10,13 +10,14 @@ from mtpdoctor.launch.shell.lexer import ShellSyntaxError
 from mtpdoctor.launch.shell.sites import ShellReader
 from mtpdoctor.launch.types import Form
 from mtpdoctor.launch.words import Site
+from mtpdoctor.patterns import lazy
 
 # "$ ", "# ", "+ ", "(venv) user@host:~/dir$ ", "[root@host ~]# "
-_PROMPT = re.compile(
+_PROMPT = lazy(
     r"[ \t]*(?:\([\w.-]+\)[ \t]+)?(?:[$#>%+]|\+{2,}|❯|\[?[\w.-]+@[\w.-]+[^\n$#]{0,80}[$#])[ \t]+(?=\S)"
 )
 
-_FENCE = re.compile(r"\s*```[\w-]*[ \t]*\r?\n(.*?\n)[ \t]*```\s*\Z", re.S)
+_FENCE = lazy(r"\s*```[\w-]*[ \t]*\r?\n(.*?\n)[ \t]*```\s*\Z", re.S)
 _ENOUGH = 20_000  # characters
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b|i)?\s*\Z", re.I)
+from mtpdoctor.patterns import lazy
+
+_SIZE = lazy(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b|i)?\s*\Z", re.I)
 
 
 def docker_size(text: str) -> str:

@@ -18,15 +18,16 @@ from mtpdoctor.launch.shell.notation import ShellHost
 from mtpdoctor.launch.shell.scope import Scope
 from mtpdoctor.launch.shell.sites import ShellReader
 from mtpdoctor.launch.words import Binding, Site, Word
+from mtpdoctor.patterns import lazy
 
-_SETTING = re.compile(r"[ \t]*([A-Za-z]\w*)[ \t]*=[ \t]*")
+_SETTING = lazy(r"[ \t]*([A-Za-z]\w*)[ \t]*=[ \t]*")
 # A continuation, with the comment lines that may follow inside it.
-_JOIN = re.compile(r"\\\r?\n(?:[ \t]*[#;][^\n]*(?:\n|\Z))*")
+_JOIN = lazy(r"\\\r?\n(?:[ \t]*[#;][^\n]*(?:\n|\Z))*")
 _C_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\",
               '"': '"', "'": "'", "s": " "}  # fmt: skip
-_C_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|(.))", re.S)
-_SAFE = re.compile(r"[\w@+=:,./-]+\Z")
-_PREFIX = re.compile(r"[-@:+!|]*")
+_C_ESCAPE = lazy(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})|(.))", re.S)
+_SAFE = lazy(r"[\w@+=:,./-]+\Z")
+_PREFIX = lazy(r"[-@:+!|]*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mtpdoctor.launch.shell.lexer import Lexeme, Token, assignment
+from mtpdoctor.patterns import lazy
 
 # fmt: off
 _RESERVED = frozenset((
@@ -15,7 +15,7 @@ _RESERVED = frozenset((
 ))
 # fmt: on
 # What a pasted terminal session has in front of its commands.
-_PROMPT = re.compile(r"[$%]|\++|❯|[\w.-]+@[\w.-]+(?::[^\s'\"]*)?[$#%]")
+_PROMPT = lazy(r"[$%]|\++|❯|[\w.-]+@[\w.-]+(?::[^\s'\"]*)?[$#%]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_ASSIGN = re.compile(r"[A-Za-z_]\w*(\[[^\]]*\])?\+?=")
+from mtpdoctor.patterns import lazy
+
+_ASSIGN = lazy(r"[A-Za-z_]\w*(\[[^\]]*\])?\+?=")
 BLANKS = " \t\r\n\f\v"  # other white space, such as a pasted no-break space, belongs to words
-_PLAIN = re.compile(r"[^ \t\r\n\f\v\\'\"`$;&|()<>]+")
-_DOUBLE_PLAIN = re.compile(r"[^\"\\`$]+")
-_PARAMETER = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])")
-_OPERATOR = re.compile(r";;&|;;|;&|;|&&|&|\|\||\|&|\||\(|\)")
-_REDIRECT = re.compile(r"&>>|&>|<<<|<<-|<<|<&|<>|<|>>|>&|>\||>")
-_CONTINUATION = re.compile(r"\\\r?\n")
+_PLAIN = lazy(r"[^ \t\r\n\f\v\\'\"`$;&|()<>]+")
+_DOUBLE_PLAIN = lazy(r"[^\"\\`$]+")
+_PARAMETER = lazy(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])")
+_OPERATOR = lazy(r";;&|;;|;&|;|&&|&|\|\||\|&|\||\(|\)")
+_REDIRECT = lazy(r"&>>|&>|<<<|<<-|<<|<&|<>|<|>>|>&|>\||>")
+_CONTINUATION = lazy(r"\\\r?\n")
 _SIMPLE_ESCAPES = {
     "n": "\n",
     "t": "\t",
@@ -31,7 +33,7 @@ _SIMPLE_ESCAPES = {
     '"': '"',
     "?": "?",
 }
-_ANSI_ESCAPE = re.compile(
+_ANSI_ESCAPE = lazy(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))", re.S
 )
 

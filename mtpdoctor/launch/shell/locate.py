@@ -11,9 +11,10 @@ from mtpdoctor.launch.layers import Layer, Splice
 from mtpdoctor.launch.shell.programs import find_program
 from mtpdoctor.launch.shell.scope import Scope
 from mtpdoctor.launch.words import Binding, Site, Word
+from mtpdoctor.patterns import lazy
 
 AddEnv = Callable[[str, str], list[Splice]]
-_ENV_WORD = re.compile(r"(--env=)?([A-Za-z_]\w*)=(.*)", re.S)
+_ENV_WORD = lazy(r"(--env=)?([A-Za-z_]\w*)=(.*)", re.S)
 _ENV_OPTIONS = ("--env", "-x", "-e", "-E")
 
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from mtpdoctor.launch.layers import Layer, Raw, Splice
 from mtpdoctor.launch.shell.lexer import tokenize
 from mtpdoctor.launch.words import Word
+from mtpdoctor.patterns import lazy
 
-_BLANK = re.compile(r"(?:[ \t\r\n\f\v]|\\\r?\n)+\Z")
-_LIVE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
-_SAFE_DOUBLE = re.compile(r'[^"\\$`!]*\Z')
+_BLANK = lazy(r"(?:[ \t\r\n\f\v]|\\\r?\n)+\Z")
+_LIVE = lazy(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
+_SAFE_DOUBLE = lazy(r'[^"\\$`!]*\Z')
 
 
 def quote(value: str, raw: str = "", context: str = "") -> str:

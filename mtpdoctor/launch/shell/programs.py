@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Sequence
 
+from mtpdoctor.patterns import lazy
+
 _MODULES = ("sglang.launch_server", "sglang_router.launch_server", "sglang.srt.entrypoints.http_server")
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*t?$")
+_PYTHON = lazy(r"(?:python|pypy)[\d.]*t?$")
 _RUNNERS = ("torchrun", "accelerate", "uv", "uvx", "coverage", "debugpy")
 # Commands that only talk about a server.
 # fmt: off

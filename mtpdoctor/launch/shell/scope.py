@@ -10,11 +10,12 @@ from mtpdoctor.launch.layers import Layer, Splice
 from mtpdoctor.launch.shell.lexer import Lexeme, Part, ShellSyntaxError, fields, tokenize
 from mtpdoctor.launch.shell.notation import ShellHost, SplitHost, inner_layer
 from mtpdoctor.launch.words import Binding, Word
+from mtpdoctor.patterns import lazy
 
-_BRACED = re.compile(r"\$\{([A-Za-z_]\w*|[0-9@*])(?:(:?[-=+?])(.*))?\}\Z", re.S)
-_ARRAY = re.compile(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}\Z")
+_BRACED = lazy(r"\$\{([A-Za-z_]\w*|[0-9@*])(?:(:?[-=+?])(.*))?\}\Z", re.S)
+_ARRAY = lazy(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}\Z")
 _LONGEST = 1 << 17  # characters: what Linux takes as one argument
-_REFERENCE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[^{}]*\})")
+_REFERENCE = lazy(r"\$(?:[A-Za-z_]\w*|\{[^{}]*\})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from mtpdoctor.launch.shell.notation import ShellHost, inner_layer, quote
 from mtpdoctor.launch.shell.programs import talks_only
 from mtpdoctor.launch.shell.scope import Scope
 from mtpdoctor.launch.words import Binding, Site, Word
+from mtpdoctor.patterns import lazy
 
 _DECLARE = ("export", "declare", "typeset", "readonly", "local")
-_BLANK_AFTER = re.compile(r"(?:[ \t]|\\\r?\n)*")
+_BLANK_AFTER = lazy(r"(?:[ \t]|\\\r?\n)*")
 
 
 @dataclass(slots=True)

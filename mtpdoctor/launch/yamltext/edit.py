@@ -9,9 +9,10 @@ from mtpdoctor.launch.layers import Layer, Splice
 from mtpdoctor.launch.words import Word
 from mtpdoctor.launch.yamltext.nodes import Node
 from mtpdoctor.launch.yamltext.scalars import scalar_layer, write_scalar
+from mtpdoctor.patterns import lazy
 
-_SEPARATOR = re.compile(r"\s*,\s*\Z")
-_REST_OF_LINE = re.compile(r"[ \t]*(?:#[^\r\n]*)?(?=\r?\n|\Z)")
+_SEPARATOR = lazy(r"\s*,\s*\Z")
+_REST_OF_LINE = lazy(r"[ \t]*(?:#[^\r\n]*)?(?=\r?\n|\Z)")
 
 
 def newline_of(text: str) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from mtpdoctor.launch.layers import Layer
 from mtpdoctor.launch.yamltext.nodes import Node
+from mtpdoctor.patterns import lazy
 
-_BREAK = re.compile(r"[ \t]*(?:\r?\n[ \t]*)+")
+_BREAK = lazy(r"[ \t]*(?:\r?\n[ \t]*)+")
 _ESCAPES = {
     "0": "\0",
     "a": "\a",
@@ -30,9 +31,9 @@ _ESCAPES = {
     "L": "\u2028",
     "P": "\u2029",
 }
-_HEADER = re.compile(r"([|>])([+-]?)([1-9]?)([+-]?)[^\n]*(?:\n|\Z)")
-_PLAIN_START = re.compile(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`]|-(?=[^\s,\[\]{}])")
-_NOT_PLAIN = re.compile(r":(?:\s|\Z)|\s#|[\n\r\t]|\s\Z")
+_HEADER = lazy(r"([|>])([+-]?)([1-9]?)([+-]?)[^\n]*(?:\n|\Z)")
+_PLAIN_START = lazy(r"[^\s\-?:,\[\]{}#&*!|>'\"%@`]|-(?=[^\s,\[\]{}])")
+_NOT_PLAIN = lazy(r":(?:\s|\Z)|\s#|[\n\r\t]|\s\Z")
 
 
 class _Map:
