@@ -8,10 +8,12 @@ from typing import Any
 from mtpdoctor.diagnose.check import CheckReport, Problem
 from mtpdoctor.kb.fact_names import fact_words
 from mtpdoctor.launch.render import command_line
+from mtpdoctor.release import release_or_none
 from mtpdoctor.report.check_json import as_report
 from mtpdoctor.report.command import wrapped
 from mtpdoctor.report.style import MIN_WIDTH
 from mtpdoctor.report.text import SHORT, STAGES, Page
+from mtpdoctor.sglang.arguments import default_arguments
 from mtpdoctor.text import cut
 
 _FROM = {
@@ -156,11 +158,12 @@ class _CheckPage(Page):
                 yield from self.item("-", self.sentence(warning))
 
     def resolved(self) -> Iterator[str]:
-        """What would be in force, where it is not what a plain command would have: typed, then resolved."""
+        """What would be in force and was typed, or is not what the release has by default."""
+        defaults = default_arguments(release_or_none(self.check.sglang_version or ""))
         rows = [
             (name, self.shown(self.check.typed.get(name)), self.shown(value))
             for name, value in sorted(self.check.resolved.items())
-            if value not in (None, False, [], {}, "") or name in self.check.typed
+            if name in self.check.typed or str(value) != str(defaults.get(name))
         ]
         if not rows:
             return
