@@ -10,20 +10,22 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import Fact, Facts, Source, make_facts
 from mtpdoctor.host.facts import host_facts
-from mtpdoctor.host.types import HostFacts
-from mtpdoctor.launch.document import LaunchDocument
-from mtpdoctor.launch.types import FlagUse, LaunchCommand
-from mtpdoctor.log.types import Attempt, LogReading
 from mtpdoctor.model.facts import model_facts
-from mtpdoctor.model.types import ModelFacts
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.arguments import default_arguments
 from mtpdoctor.sglang.dating import version_in
 from mtpdoctor.sglang.options import same_option
+
+if TYPE_CHECKING:
+    from mtpdoctor.host.types import HostFacts
+    from mtpdoctor.launch.document import LaunchDocument
+    from mtpdoctor.launch.types import FlagUse, LaunchCommand
+    from mtpdoctor.log.types import Attempt, LogReading
+    from mtpdoctor.model.types import ModelFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,6 +54,9 @@ def cache_folder() -> Path:
     override = os.environ.get("MTPDOCTOR_CACHE")
     if override:
         return Path(override).expanduser()
-    from platformdirs import user_cache_path  # imports slowly; only learning and compiling need it
+    if sys.platform == "linux":  # as platformdirs has it, which takes too long to import for a small log
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        return Path(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "mtpdoctor")
+    from platformdirs import user_cache_path
 
     return user_cache_path("mtpdoctor")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
-from mtpdoctor.host.types import HostFacts
-from mtpdoctor.model.types import ModelFacts
-from mtpdoctor.release import parse_release
+
+if TYPE_CHECKING:
+    from mtpdoctor.host.types import HostFacts
+    from mtpdoctor.model.types import ModelFacts
 
 MAX_COMMAND_FILE = 4 * 2**20  # bytes; a launch file is small, a log given by mistake is not
 
@@ -84,6 +86,8 @@ def _model(path: str | None) -> ModelFacts | None:
 def _release(text: str | None) -> str | None:
     if text is None:
         return None
+    from mtpdoctor.release import parse_release
+
     try:
         return str(parse_release(text))
     except ValueError:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from mtpdoctor.host.types import HostFacts
-from mtpdoctor.launch.document import LaunchDocument
-from mtpdoctor.model.types import ModelFacts
+if TYPE_CHECKING:
+    from mtpdoctor.host.types import HostFacts
+    from mtpdoctor.launch.document import LaunchDocument
+    from mtpdoctor.model.types import ModelFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mtpdoctor.launch.document import LaunchDocument
-from mtpdoctor.launch.types import Edit
-from mtpdoctor.log.types import Line
+if TYPE_CHECKING:
+    from mtpdoctor.launch.document import LaunchDocument
+    from mtpdoctor.launch.types import Edit
+    from mtpdoctor.log.types import Line
 
 
 @dataclass(frozen=True, slots=True)

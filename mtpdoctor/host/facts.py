@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import Facts, Source, make_facts
-from mtpdoctor.host.types import HostFacts
+
+if TYPE_CHECKING:
+    from mtpdoctor.host.types import HostFacts
 
 
 def host_facts(host: HostFacts, where: str = "") -> Facts:

@@ -8,9 +8,7 @@ from mtpdoctor.errors import UserError
 from mtpdoctor.host.types import Gpu, HostFacts
 from mtpdoctor.patterns import lazy
 
-_SPEC = lazy(
-    r"(\d+)\s*[x*×]\s*(?:sm_?)(\d+)[af]?(?:\s*@\s*(\d+(?:\.\d+)?)\s*(?:gib|gb|g)?)?", re.IGNORECASE
-)
+_SPEC = lazy(r"(\d+)\s*[x*×]\s*(?:sm_?)(\d+)[af]?(?:\s*@\s*(\d+(?:\.\d+)?)\s*(?:gib|gb|g)?)?", re.IGNORECASE)
 # Compute capabilities of NVIDIA's datacenter and workstation GPUs; later ones are taken as they come.
 _KNOWN_SM = (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121)
 _MAX_COUNT = 1024

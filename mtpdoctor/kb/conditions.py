@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.condition_words import describe
 from mtpdoctor.kb.fact_names import check_fact_name, is_version_fact
 from mtpdoctor.kb.types import ALWAYS, Condition
-from mtpdoctor.kb.yaml_source import Node, nearest
 from mtpdoctor.release import Release, ReleaseRange, parse_release, release_or_none
+
+if TYPE_CHECKING:
+    from mtpdoctor.kb.yaml_source import Node
 
 __all__ = [
     "Condition",
@@ -63,6 +65,8 @@ class ConditionError(ValueError):
 
 def parse_condition(written: Any) -> Condition:
     """A condition from YAML (a Node) or plain data. Raises ConditionError."""
+    from mtpdoctor.kb.yaml_source import Node
+
     node = Node.of(written)
     if node.value is None:
         return ALWAYS
@@ -102,6 +106,8 @@ def _about(fact: str, value: Node, line: int) -> Condition:
 
 def _comparison(fact: str, op: str, operand: Node, line: int) -> Condition:
     if op not in COMPARISONS:
+        from mtpdoctor.kb.yaml_source import nearest
+
         raise ConditionError(f"unknown comparison {op!r}{nearest(op, COMPARISONS)}", line)
     if op == "eq":
         return _equal(fact, operand, line)

@@ -7,7 +7,6 @@ knowledge is loaded instead of being an unknown fact for ever.
 
 from __future__ import annotations
 
-from mtpdoctor.kb.yaml_source import nearest
 from mtpdoctor.patterns import lazy
 
 HOST = frozenset(
@@ -62,6 +61,8 @@ def check_fact_name(name: str) -> str | None:
     """What is wrong with the name of a fact, in words; None when it may be used."""
     if name in CLOSED or _OPEN.match(name):
         return None
+    from mtpdoctor.kb.yaml_source import nearest
+
     if name.startswith(("flag.", "arg.")):
         fitting = name.lstrip("-").replace("-", "_").lower()
         return f"{name!r}: SGLang's field names are lower case with underscores, e.g. {fitting}"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb import cache
 from mtpdoctor.kb.knowledge import Knowledge
-from mtpdoctor.kb.types import Rule
-from mtpdoctor.kb.yaml_source import Problem
 from mtpdoctor.paths import knowledge_folder
+
+if TYPE_CHECKING:
+    from mtpdoctor.kb.types import Rule
+    from mtpdoctor.kb.yaml_source import Problem
 
 __all__ = [
     "Knowledge",
@@ -55,7 +58,7 @@ def read_rules(files: Iterable[Path], problems: list[Problem], base: Path | None
     them are relative to ``base``.
     """
     from mtpdoctor.kb.parse import RuleParser
-    from mtpdoctor.kb.yaml_source import parse_yaml
+    from mtpdoctor.kb.yaml_source import Problem, parse_yaml
 
     by_id: dict[str, Rule] = {}
     for path in files:
@@ -80,6 +83,8 @@ def read_rules(files: Iterable[Path], problems: list[Problem], base: Path | None
 
 def origin_problem(rule: Rule, message: str, line: int | None = None, level: str = "error") -> Problem:
     """A problem of a rule, at its own line or at ``line`` of its file."""
+    from mtpdoctor.kb.yaml_source import Problem
+
     file, _, own = rule.origin.rpartition(":")
     return Problem(file, int(own) if line is None else line, message, rule.id, level)
 

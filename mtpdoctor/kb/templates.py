@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,6 @@ from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.conditions import look
 from mtpdoctor.kb.fact_names import check_fact_name
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
-from mtpdoctor.kb.yaml_source import nearest
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.patterns import lazy
 
@@ -78,6 +76,8 @@ def parse_edit(text: str) -> EditTemplate:
     try:
         op = EditOp(op_text)
     except ValueError:
+        from mtpdoctor.kb.yaml_source import nearest
+
         known = [o.value for o in EditOp]
         raise TemplateError(
             f"unknown edit {op_text!r}{nearest(op_text, known)}; edits are {', '.join(known)}"
@@ -114,6 +114,8 @@ def parse_edit(text: str) -> EditTemplate:
 def _unquoted(value: str) -> str:
     """A value written as one quoted shell word, without its quotes."""
     if value[:1] in ("'", '"'):
+        import shlex
+
         try:
             words = shlex.split(value)
         except ValueError:
@@ -129,6 +131,8 @@ def _placeholder(match: re.Match[str]) -> Placeholder:
         name, _, argument = part.partition(":")
         name, argument = name.strip(), argument.strip()
         if name not in FILTERS:
+            from mtpdoctor.kb.yaml_source import nearest
+
             raise TemplateError(f"unknown filter {name!r} in {match[0]}{nearest(name, FILTERS)}")
         wanted = _ARGUMENT[name]
         if wanted is None and argument:
@@ -318,6 +322,8 @@ def _for_edit(value: Any) -> str | None:
 
 
 def _for_typing(value: Any) -> str | None:
+    import shlex
+
     shown = _shown(value)
     return None if _CONTROL.search(shown) or len(shown) > 4096 else shlex.quote(shown)
 

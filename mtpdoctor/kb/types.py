@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mtpdoctor.log.types import Line, Stage, Traceback
 from mtpdoctor.release import ReleaseRange
+
+if TYPE_CHECKING:
+    from mtpdoctor.log.types import Line, Stage, Traceback
 
 
 class Role(str, Enum):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import Facts, Source, make_facts
-from mtpdoctor.model.types import ModelFacts
+
+if TYPE_CHECKING:
+    from mtpdoctor.model.types import ModelFacts
 
 _FIELDS = (
     "path",

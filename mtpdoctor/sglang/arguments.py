@@ -44,5 +44,4 @@ def default_arguments(release: Release | None) -> Mapping[str, Any]:
     decides at start."""
     from mtpdoctor.sglang.releases import newest_release
 
-    table = flag_table(release or newest_release())
-    return {spec.dest: spec.default for spec in reversed(table.specs) if not spec.deprecated}
+    return flag_table(release or newest_release()).defaults()

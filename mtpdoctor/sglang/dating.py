@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mtpdoctor.paths import releases_folder
 from mtpdoctor.patterns import lazy
 from mtpdoctor.release import Release, release_or_none
-from mtpdoctor.sglang.learn_frames import releases_of_frames
+from mtpdoctor.sglang.frames import releases_of_frames
 from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.store import read_table, release_order
 from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage

@@ -52,22 +52,34 @@ class FlagSpec:
         return self.releases[-1][1]
 
 
-class FlagTable(Mapping[str, FlagSpec]):
-    """Flags by every accepted spelling. ``release`` None is the union of all releases."""
+Row = tuple[Mapping[str, Any], list[Any]]  # a flag's entry in the table, and all its spans
 
-    def __init__(
-        self, specs: Mapping[str, FlagSpec], release: Release | None, note: str | None = None
-    ) -> None:
+
+class FlagTable(Mapping[str, FlagSpec]):
+    """Flags by every accepted spelling. ``release`` None is the union of all releases.
+
+    A release has some four hundred flags and a launch few of them: a spec is made when it is asked for.
+    """
+
+    def __init__(self, rows: dict[str, Row], release: Release | None, note: str | None = None) -> None:
         self.release, self.note = release, note
-        self._specs = specs
-        self._options: dict[str, FlagSpec] = {}
-        for spec in specs.values():
-            for option in spec.aliases:
-                self._options.setdefault(option, spec)
-        self._options.update(specs)  # a flag's own name beats another one's alias (union tables)
+        self._rows = rows
+        self._made: dict[str, FlagSpec] = {}
+        self._options: dict[str, str] = {}  # spelling -> name
+        for name, (entry, _) in rows.items():
+            for option in entry.get("aliases", ()):
+                self._options.setdefault(option, name)
+        for name in rows:  # a flag's own name beats another one's alias (union tables)
+            self._options[name] = name
+
+    def _spec(self, name: str) -> FlagSpec:
+        spec = self._made.get(name)
+        if spec is None:
+            spec = self._made[name] = _spec(name, *self._rows[name])
+        return spec
 
     def __getitem__(self, option: str) -> FlagSpec:
-        return self._options[option]
+        return self._spec(self._options[option])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._options)
@@ -75,17 +87,24 @@ class FlagTable(Mapping[str, FlagSpec]):
     def __len__(self) -> int:
         return len(self._options)
 
+    def __contains__(self, option: object) -> bool:
+        return option in self._options
+
     @property
     def specs(self) -> tuple[FlagSpec, ...]:
-        return tuple(self._specs.values())
+        return tuple(map(self._spec, self._rows))
+
+    def defaults(self) -> dict[str, Any]:
+        """Default by destination; of several current flags that set one, the first one's."""
+        rows = reversed(self._rows.items())
+        return {_dest(n, e): e.get("default") for n, (e, _) in rows if not e.get("deprecated", False)}
 
     def resolve(self, name: str) -> FlagSpec | None:
         """The flag that argparse would take ``name`` for: exact, or an unambiguous beginning of a long
         option. None when there is none or several. A ``=value`` part is ignored."""
         name = name.partition("=")[0]
-        exact = self._options.get(name)
-        if exact is not None:
-            return exact
+        if name in self._options:
+            return self[name]
         # One option spelled in several ways is no ambiguity; in the union a renamed flag has several specs.
         found = {(spec.name if self.release else spec.dest): spec for spec in self.beginning(name)}
         return next(iter(found.values())) if len(found) == 1 else None
@@ -94,11 +113,12 @@ class FlagTable(Mapping[str, FlagSpec]):
         """Every flag with a long spelling that begins with ``name``."""
         if not name.startswith("--") or len(name) < 3:
             return ()
-        return tuple(spec for option, spec in self._options.items() if option.startswith(name))
+        return tuple(self._spec(own) for option, own in self._options.items() if option.startswith(name))
 
     def by_dest(self, dest: str) -> FlagSpec | None:
         """The flag that sets a ``ServerArgs`` field; current spellings before deprecated ones."""
-        found = [s for s in self._specs.values() if s.dest == dest and s.const is None]
+        rows = self._rows.items()
+        found = [self._spec(n) for n, (e, _) in rows if _dest(n, e) == dest and e.get("const") is None]
         found.sort(key=lambda s: (s.deprecated, s.refused is not None))
         return found[0] if found else None
 
@@ -114,20 +134,20 @@ def flag_table(release: Release | None) -> FlagTable:
 
 @lru_cache(maxsize=16)
 def _table(folder: Path, known: Release, note: str | None) -> FlagTable:
-    specs = {}
+    rows: dict[str, Row] = {}
     for name, spans in read_table(folder / "flags.json")["flags"].items():
         for first, last, entry in spans:
             if release_order(first) <= known and (last is None or known <= release_order(last)):
-                specs[name] = _spec(name, entry, spans)
+                rows[name] = entry, spans
                 break
-    return FlagTable(specs, known, note)
+    return FlagTable(rows, known, note)
 
 
 @lru_cache(maxsize=4)
 def _union(folder: Path) -> FlagTable:
     rows = read_table(folder / "flags.json")["flags"]
     newest_first = sorted(rows.items(), key=lambda row: _age(row[1]), reverse=True)
-    return FlagTable({name: _spec(name, spans[-1][2], spans) for name, spans in newest_first}, None)
+    return FlagTable({name: (spans[-1][2], spans) for name, spans in newest_first}, None)
 
 
 def _age(spans: list[Any]) -> tuple[bool, Release]:
@@ -139,7 +159,7 @@ def _spec(name: str, entry: Mapping[str, Any], spans: list[Any]) -> FlagSpec:
     get = entry.get
     choices = get("choices")
     return FlagSpec(
-        dest=get("dest") or name.lstrip("-").replace("-", "_"),
+        dest=_dest(name, entry),
         name=name,
         aliases=tuple(get("aliases", ())),
         arity=get("arity", "one"),
@@ -154,6 +174,10 @@ def _spec(name: str, entry: Mapping[str, Any], spans: list[Any]) -> FlagSpec:
         refused=get("refused"),
         fallback=get("fallback"),
     )
+
+
+def _dest(name: str, entry: Mapping[str, Any]) -> str:
+    return entry.get("dest") or name.lstrip("-").replace("-", "_")
 
 
 def _joined(spans: list[Any]) -> tuple[tuple[str, str | None], ...]:

@@ -1,7 +1,8 @@
 """Where the functions stand that show up in tracebacks of failed launches, release by release.
 
 A frame ``File ".../server_args.py", line 4211, in check_server_args`` says which releases it can be
-from. The index is written as ``frames.json.gz``: line spans of functions, as changes between releases.
+from. The index is written as ``frames.json.gz`` (read by ``frames``): line spans of functions, as
+changes between releases.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import gzip
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mtpdoctor.patterns import lazy
-from mtpdoctor.sglang.source import SourceTree
-from mtpdoctor.sglang.store import FORMAT, sort_releases
+from mtpdoctor.sglang.frames import FORMAT, FRAMES_FILE, Functions, read_frames
+from mtpdoctor.sglang.store import sort_releases
 
-FRAMES_FILE = "frames.json.gz"
+if TYPE_CHECKING:
+    from mtpdoctor.sglang.source import SourceTree
+
 # Files that a launch passes through, and those whose checks end one.
 _FILES = lazy(
     r"sglang/(?:launch_server|srt/server_args|cli/\w+|srt/arg_groups/\w+"
@@ -31,9 +35,6 @@ _FILES = lazy(
     r"|srt/distributed/parallel_state|srt/mem_cache/(?:memory_pool|kv_cache_configurator|mamba_radix_cache)"
     r"|srt/utils/(?:common|hf_transformers_utils|hf_transformers/\w+)|srt/(?:utils|hf_transformers_utils))\.py$"
 )
-
-Spans = list[list[int]]  # [first line, last line] of each function of one name
-Functions = dict[str, Spans]
 
 
 def learn_frames(source: SourceTree) -> dict[str, Functions]:
@@ -77,72 +78,16 @@ def write_frames(folder: Path, learned: Mapping[str, Mapping[str, Functions]]) -
                 else:
                     rows.append([index, index, flat])
             table[path][name] = rows
-    # One file a line, so that dating a log parses only the files it names.
-    lines = [json.dumps({"format": FORMAT, "releases": releases})]
-    lines += [f"{path}\t{json.dumps(rows, separators=(',', ':'))}" for path, rows in table.items()]
+    # Each file's table is compressed by itself, so that dating a log unpacks only those it names.
+    body, places = b"", {}
+    for path, rows_of in table.items():
+        packed = _packed(json.dumps(rows_of, separators=(",", ":")))
+        places[path] = [len(body), len(packed)]
+        body += packed
+    head = json.dumps({"format": FORMAT, "releases": releases, "files": places}, separators=(",", ":"))
+    (folder / FRAMES_FILE).write_bytes(_packed(head) + body)
+
+
+def _packed(text: str) -> bytes:
     # A fixed time stamp: the same facts give the same bytes.
-    (folder / FRAMES_FILE).write_bytes(gzip.compress("\n".join(lines).encode(), compresslevel=9, mtime=0))
-
-
-def _open(folder: Path) -> tuple[list[str], dict[str, str]]:
-    """Releases of the index, and each file's table as JSON text; empty when there is no index."""
-    path = folder / FRAMES_FILE
-    if not path.is_file():
-        return [], {}
-    head, *lines = gzip.decompress(path.read_bytes()).decode().split("\n")
-    releases: list[str] = json.loads(head)["releases"]
-    rows = (line.partition("\t") for line in lines)
-    return releases, {file: text for file, _, text in rows}
-
-
-def read_frames(folder: Path) -> dict[str, dict[str, Functions]]:
-    """The index expanded by release; empty when there is none."""
-    releases, files = _open(folder)
-    out: dict[str, dict[str, Functions]] = {release: {} for release in releases}
-    for file, text in files.items():
-        for name, rows in json.loads(text).items():
-            for first, last, flat in rows:
-                spans = [[flat[i], flat[i] + flat[i + 1]] for i in range(0, len(flat), 2)]
-                for index in range(first, last + 1):
-                    out[releases[index]].setdefault(file, {})[name] = spans
-    return out
-
-
-def releases_of_frames(
-    folder: Path, frames: Iterable[tuple[str, int, str]]
-) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Releases in which every ``(path, line, function)`` can stand, and the frames that decided it.
-
-    Frames of files or functions that the index does not have say nothing. The set is empty when the frames
-    contradict one another (a patched installation) or none said anything.
-    """
-    releases, files = _open(folder)
-    every = set(range(len(releases)))
-    left = set(every)
-    used: list[str] = []
-    parsed: dict[str, dict[str, list[tuple[int, int, list[int]]]]] = {}
-    for where, line, function in frames:
-        file = _known_file(where, files)
-        if file is None:
-            continue
-        if file not in parsed:
-            parsed[file] = json.loads(files[file])
-        fits = {
-            index
-            for first, last, flat in parsed[file].get(function, ())
-            if any(flat[i] <= line <= flat[i] + flat[i + 1] for i in range(0, len(flat), 2))
-            for index in range(first, last + 1)
-        }
-        if fits and fits != every:
-            left &= fits
-            used.append(f"{file.rsplit('/', 1)[-1]}:{line} in {function}")
-    return (frozenset(releases[i] for i in left), tuple(used)) if used else (frozenset(), ())
-
-
-def _known_file(where: str, files: Mapping[str, object]) -> str | None:
-    parts = where.replace("\\", "/").split("/")
-    for start, part in enumerate(parts):
-        candidate = "/".join(parts[start:])
-        if part == "sglang" and candidate in files:
-            return candidate
-    return None
+    return gzip.compress((text + "\n").encode(), compresslevel=9, mtime=0)

@@ -1,0 +1,92 @@
+"""The index of where functions stand, release by release: which releases a traceback can be from.
+
+``frames.json.gz`` (written by ``learn_frames``) is several gzip members in a row: the first holds
+the releases and where each file's table lies in the rest, each further one the table of one file.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+FRAMES_FILE = "frames.json.gz"
+FORMAT = 2
+_GZIP = 31  # zlib's name for the gzip format
+
+Spans = list[list[int]]  # [first line, last line] of each function of one name
+Functions = dict[str, Spans]
+
+
+class _Index:
+    """Releases of the index, and each file's table, unpacked when asked for; empty without an index."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / FRAMES_FILE
+        self.releases: list[str] = []
+        self.files: dict[str, list[int]] = {}
+        if path.is_file():
+            first = zlib.decompressobj(_GZIP)
+            head = json.loads(first.decompress(path.read_bytes()))
+            self.releases, self.files = head["releases"], head["files"]
+            self._rest = first.unused_data
+
+    def table(self, file: str) -> dict[str, list[tuple[int, int, list[int]]]]:
+        start, size = self.files[file]
+        table: dict[str, Any] = json.loads(zlib.decompress(self._rest[start : start + size], _GZIP))
+        return table
+
+
+def read_frames(folder: Path) -> dict[str, dict[str, Functions]]:
+    """The index expanded by release; empty when there is none."""
+    index = _Index(folder)
+    out: dict[str, dict[str, Functions]] = {release: {} for release in index.releases}
+    for file in index.files:
+        for name, rows in index.table(file).items():
+            for first, last, flat in rows:
+                spans = [[flat[i], flat[i] + flat[i + 1]] for i in range(0, len(flat), 2)]
+                for release in index.releases[first : last + 1]:
+                    out[release].setdefault(file, {})[name] = spans
+    return out
+
+
+def releases_of_frames(
+    folder: Path, frames: Iterable[tuple[str, int, str]]
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Releases in which every ``(path, line, function)`` can stand, and the frames that decided it.
+
+    Frames of files or functions that the index does not have say nothing. The set is empty when the frames
+    contradict one another (a patched installation) or none said anything.
+    """
+    index = _Index(folder)
+    every = set(range(len(index.releases)))
+    left = set(every)
+    used: list[str] = []
+    parsed: dict[str, dict[str, list[tuple[int, int, list[int]]]]] = {}
+    for where, line, function in frames:
+        file = _known_file(where, index.files)
+        if file is None:
+            continue
+        if file not in parsed:
+            parsed[file] = index.table(file)
+        fits = {
+            at
+            for first, last, flat in parsed[file].get(function, ())
+            if any(flat[i] <= line <= flat[i] + flat[i + 1] for i in range(0, len(flat), 2))
+            for at in range(first, last + 1)
+        }
+        if fits and fits != every:
+            left &= fits
+            used.append(f"{file.rsplit('/', 1)[-1]}:{line} in {function}")
+    return (frozenset(index.releases[i] for i in left), tuple(used)) if used else (frozenset(), ())
+
+
+def _known_file(where: str, files: Mapping[str, object]) -> str | None:
+    parts = where.replace("\\", "/").split("/")
+    for start, part in enumerate(parts):
+        candidate = "/".join(parts[start:])
+        if part == "sglang" and candidate in files:
+            return candidate
+    return None
