@@ -26,20 +26,21 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from mtpdoctor.case import Case, build_case  # noqa: E402
+from mtpdoctor.diagnose.check import ARGUMENT_STAGES  # noqa: E402
 from mtpdoctor.diagnose.preflight import Foreseen, foreseen  # noqa: E402
-from mtpdoctor.diagnose.remedies import flag_problems  # noqa: E402
 from mtpdoctor.host.types import Gpu, HostFacts  # noqa: E402
 from mtpdoctor.kb.load import Knowledge, load_knowledge  # noqa: E402
 from mtpdoctor.launch.document import read_launch  # noqa: E402
-from mtpdoctor.log.types import Stage  # noqa: E402
 from mtpdoctor.model.config import read_model  # noqa: E402
 from mtpdoctor.model.types import ModelFacts  # noqa: E402
 from mtpdoctor.release import parse_release  # noqa: E402
+from mtpdoctor.sglang.ask import arguments  # noqa: E402
+from mtpdoctor.sglang.flags import flag_table  # noqa: E402
+from mtpdoctor.sglang.parse import parse_error  # noqa: E402
 
 VERDICTS = ROOT / "tests" / "data" / "verdicts"
 MODELS = ROOT / "tests" / "data" / "models"
 
-ARGUMENT_STAGES = (Stage.ARGPARSE, Stage.SERVER_ARGS, Stage.CONFIG)
 PLACE = "{models}/"  # stands in recorded commands for the folder of model configs
 
 
@@ -120,13 +121,13 @@ def case_of(release: str, record: dict[str, Any]) -> Case:
 def answer(case: Case, knowledge: Knowledge) -> Answer:
     """What the preflight says about SGLang's argument parsing and checks."""
     assert case.document is not None and case.release is not None
-    refused = flag_problems(case.document, (case.release,))
+    refused = parse_error(arguments(case.document.command), flag_table(case.release))
     if refused:
-        return Answer("reject", refused)
+        return Answer("reject", (refused,))
     problems = tuple(
         p
         for p in foreseen(knowledge, case.facts)
-        if p.severity == "fatal" and p.rule.stage in ARGUMENT_STAGES
+        if p.severity == "fatal" and p.rule.stage.value in ARGUMENT_STAGES
     )
     certain = tuple(p for p in problems if p.certain)
     if certain:
