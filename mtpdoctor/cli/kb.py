@@ -8,7 +8,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtpdoctor.cli.kb_learn import add_learn_arguments, add_verify_arguments, run_learn, run_verify
+from mtpdoctor.cli.kb_learn import (
+    add_learn_arguments,
+    add_verify_arguments,
+    range_problems,
+    run_learn,
+    run_verify,
+)
 from mtpdoctor.errors import EXIT_OK, UserError
 
 if TYPE_CHECKING:
@@ -83,11 +89,15 @@ def _check_files(files: list[Path]) -> None:
 
 def _lint(args: argparse.Namespace) -> int:
     from mtpdoctor.kb.lint import report, summary
+    from mtpdoctor.kb.load import knowledge_folder
 
     _check_files(args.files)
     if args.folder and not args.folder.is_dir():
         raise UserError(f"no such folder: {args.folder}")
     result = report(args.folder, args.files or None, hooks=hooks(), ci=args.ci)
+    folder = (args.folder or knowledge_folder()) / "releases"
+    if folder.is_dir():  # knowledge of one's own may go without
+        result.problems = sorted([*result.problems, *range_problems(result.checked, folder, args.ci)])
     if args.json:
         problems = [
             {"file": p.file, "line": p.line, "rule": p.rule or None, "level": p.level, "message": p.message}

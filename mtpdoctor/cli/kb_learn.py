@@ -12,6 +12,7 @@ from mtpdoctor.errors import EXIT_OK, UserError
 
 if TYPE_CHECKING:
     from mtpdoctor.kb.types import Rule
+    from mtpdoctor.kb.yaml_source import Problem
     from mtpdoctor.sglang.source import SourceTree
     from mtpdoctor.sglang.verify import RuleText
 
@@ -102,6 +103,25 @@ def run_verify(args: argparse.Namespace) -> int:
     return EXIT_PROBLEMS if any(p.level == "error" for p in problems) else EXIT_OK
 
 
+def range_problems(rules: Sequence[Rule], folder: Path, ci: bool) -> list[Problem]:
+    """What ``kb lint`` says of the rules' releases, from the result of ``kb verify`` in ``folder``: an error
+    where a rule claims a release whose source does not have its message. A rule whose patterns changed since
+    needs SGLang's sources to be verified, so it is an error only with ``ci``."""
+    from mtpdoctor.kb.load import origin_problem
+    from mtpdoctor.sglang.verify import check_ranges, load_verified
+
+    by_id = {rule.id: rule for rule in rules}
+    return [
+        origin_problem(
+            by_id[item.rule],
+            f"releases: {item.message}",
+            level="error" if item.level == "error" or ci else "note",
+        )
+        for item in check_ranges([rule_text(rule) for rule in rules], load_verified(folder))
+        if item.level == "error" or item.stale
+    ]
+
+
 def rule_text(rule: Rule) -> RuleText:
     """A rule as verification needs it."""
     from mtpdoctor.kb.types import Span
@@ -123,7 +143,7 @@ def _search(folder: Path, sources: dict[str, SourceTree], rules: Sequence[Rule])
     from mtpdoctor.sglang.verify import build_index, verify, write_verified
 
     texts = [rule_text(rule) for rule in rules]
-    looked_for = [p.literal for t in texts if t.source == "sglang" for p in t.patterns if p.literal]
+    looked_for = [p.quoted for t in texts if t.source == "sglang" for p in t.patterns if p.literal]
     index = build_index(sources, looked_for, cache_folder() / "messages.json.gz")
     write_verified(folder, texts, verify(texts, index), index.releases)
 

@@ -46,6 +46,7 @@ class Report:
     rules: int = 0
     examples: int = 0
     healthy: int = 0
+    checked: list[Rule] = field(default_factory=list)  # the rules looked at
 
     @property
     def errors(self) -> list[Problem]:
@@ -83,7 +84,7 @@ def report(
     focus = [r for r in rules if r.origin.rpartition(":")[0] in shown]
     if healthy is None:
         healthy = sorted(p for pattern in HEALTHY_FOLDERS for p in base.glob(pattern))
-    result = Report(rules=len(focus), healthy=len(healthy))
+    result = Report(rules=len(focus), healthy=len(healthy), checked=focus)
     problems += lint_static.check(focus, {r.id for r in rules} | {p.rule for p in problems})
     problems += lint_examples.check(focus, Knowledge.of(rules), hooks, healthy, ci)
     result.examples = sum(len(v) for r in focus for v in r.examples.values())

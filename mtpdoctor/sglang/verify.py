@@ -36,6 +36,12 @@ class PatternText:
     literal: str  # every match contains it
     traceback: bool = False  # held against a whole traceback
 
+    @property
+    def quoted(self) -> str:
+        """What to look for in source files as it stands: the literal; a frame's function where it is defined."""
+        frame = re.fullmatch(r"in (\w+)", self.literal.strip()) if self.traceback else None
+        return f"def {frame[1]}(" if frame else self.literal
+
 
 @dataclass(frozen=True, slots=True)
 class RuleText:
@@ -134,12 +140,18 @@ def _bits(rule: RuleText, index: MessageIndex, shown: Sequence[tuple[str, Pieces
         if item.traceback or len(item.literal) >= _MIN_QUOTED:
             # Code lines that tracebacks print, and messages that reach the log by ways the scan does not
             # follow: the literal stands in the source as it is.
-            bits |= index.texts.get(item.literal, 0)
+            bits |= index.texts.get(item.quoted, 0)
         fills = [*_FILLS, *_captured(compiled, rule.examples)]
         word = max(re.findall(r"[A-Za-z_]{4,}", item.literal), key=len, default="")
         for exception, pieces, text, held in shown:
             if held & ~bits and (word in text or word in exception):
                 bits |= held if _produces(compiled, item, exception, pieces, fills) else 0
+        # The last word of the literal may be the value of a hole: "accept len: " and "1.00".
+        head, blank, last = item.literal.rpartition(" ")
+        for exception, pieces, text, held in shown if len(head) >= _MIN_LITERAL and last else ():
+            if held & ~bits and head in text and any(p.endswith(head + blank) for p in pieces[:-1]):
+                made = _produces(compiled, item, exception, pieces, (last, f"{last}x"))
+                bits |= held if made else 0
         for message in _matched_lines(compiled, rule.examples):
             for _, pieces, _, held in shown:
                 if held & ~bits and _prints(pieces, message):
@@ -243,6 +255,7 @@ class RangeProblem:
     level: str
     message: str
     origin: str = ""
+    stale: bool = False  # the data is older than the rule
 
 
 def load_verified(folder: Path) -> Mapping[str, Any]:
@@ -273,7 +286,7 @@ def check_ranges(rules: Iterable[RuleText], verified: Mapping[str, Any]) -> list
         row = verified["rules"].get(rule.id)
         if row is None or row["key"] != rule.key:
             text = "its patterns are not verified against the sources yet: run `mtpdoctor kb verify`"
-            problems.append(RangeProblem(rule.id, "warning", text, rule.origin))
+            problems.append(RangeProblem(rule.id, "warning", text, rule.origin, stale=True))
             continue
         possible = verified_releases(verified, rule.id)
         if possible is None:

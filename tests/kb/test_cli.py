@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mtpdoctor.cli.kb_learn import rule_text as text_of
 from mtpdoctor.cli.main import main
-from mtpdoctor.kb.load import knowledge_folder
+from mtpdoctor.kb.load import knowledge_folder, load_knowledge
 
 from .rules import rule_text, write
 from .test_lint import GOOD
@@ -51,9 +52,37 @@ def test_families(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_lint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kb", "lint", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
-    assert [(p["rule"], p["message"]) for p in told["problems"]] == [("MTP0042", "a cause without remedies")]
+    errors = [(p["rule"], p["message"]) for p in told["problems"] if p["level"] == "error"]
+    assert errors == [("MTP0042", "a cause without remedies")]
     assert told["rules"] == 2
     assert main(["kb", "lint", "no.yaml"]) == 2
+
+
+def test_lint_holds_releases_against_the_sources(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What `kb verify` found counts: a claim beyond it is an error, a rule it did not see one only with --ci."""
+    learned = (folder / "releases").resolve()
+    (folder / "releases").unlink()
+    (folder / "releases").mkdir()
+    for file in learned.iterdir():
+        if file.name != "verified.json":
+            (folder / "releases" / file.name).symlink_to(file)
+
+    def said(*options: str) -> list[tuple[str, str]]:
+        main(["kb", "lint", "--json", *options])
+        problems = json.loads(capsys.readouterr().out)["problems"]
+        return [(p["level"], p["message"]) for p in problems if p["rule"] == "MTP0001"]
+
+    ((level, message),) = said()
+    assert level == "note" and "not verified" in message
+    ((level, message),) = said("--ci")
+    assert level == "error" and "not verified" in message
+
+    key = text_of(next(r for r in load_knowledge().rules if r.id == "MTP0001")).key
+    table = {"format": 1, "releases": ["0.5.9", "0.5.10"]}
+    rows = {"MTP0001": {"key": key, "spans": [["0.5.9", "0.5.9"]]}}
+    (folder / "releases" / "verified.json").write_text(json.dumps({**table, "rules": rows}))
+    ((level, message),) = said()
+    assert level == "error" and "does not occur in 0.5.10" in message
 
 
 def test_try(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ def index(tmp_path_factory):
         "1.0.0": open_source(write_tree(folder / "old", ARGPARSE)),
         "1.1.0": open_source(write_tree(folder / "new", FIELDS)),
     }
-    return build_index(sources, ["assert self.page_size > 0"])
+    return build_index(sources, ["assert self.page_size > 0", "def check_server_args("])
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,8 @@ def index(tmp_path_factory):
             example="ValueError: Spec with fa3 needs care: add --disable-radix-cache",
         ),
         rule(r"Topk \d+ of (?P<b>\w+) is odd", " is odd"),
+        rule(r"Spec with fa3\b", "Spec with fa3"),
+        rule(r"in check_server_args[\s\S]*Error", "in check_server_args", traceback=True),
         rule(r"assert self\.page_size > 0[\s\S]*AssertionError", "assert self.page_size > 0", traceback=True),
     ],
 )
