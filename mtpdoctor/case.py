@@ -8,13 +8,13 @@ sources say differently is kept as a contradiction and shown, not hidden.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import Fact, Facts, Source, make_facts
 from mtpdoctor.host.facts import host_facts
 from mtpdoctor.model.facts import model_facts
+from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.arguments import default_arguments
 from mtpdoctor.sglang.dating import version_in

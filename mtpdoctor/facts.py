@@ -7,9 +7,10 @@ A fact whose value is ``None`` is *known to be absent* (the flag was not given, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from mtpdoctor.records import dataclass
 
 
 class _Unknown(Enum):

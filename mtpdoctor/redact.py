@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
 
 MASK = "<hidden>"
 

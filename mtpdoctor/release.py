@@ -8,13 +8,13 @@ under plain PEP 440 *ordering*, without the special cases of specifiers: ``>0.5.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from packaging.version import InvalidVersion
 from packaging.version import Version as Release
 
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
 
 _OPERATORS = {
     ">=": operator.ge,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 
 from mtpdoctor.cli.asking import add_asking_argument, asker_from
 from mtpdoctor.cli.given import add_given_arguments, given_from
@@ -17,6 +16,7 @@ from mtpdoctor.errors import (
     EXIT_USAGE,
     UserError,
 )
+from mtpdoctor.records import replace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,12 +9,12 @@ Inside a chain the inner exception counts, unless a rule names the outer one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mtpdoctor.diagnose.failures import Failure, collect
 from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.log.types import Attempt, EventKind, Line
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
 
 MAX_CAUSES = 4
 

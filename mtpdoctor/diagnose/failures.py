@@ -7,10 +7,10 @@ is decided in ``causality``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Traceback
+from mtpdoctor.records import dataclass
 
 Key = tuple[int, int, int]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.resolution import resolved
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Rule
+from mtpdoctor.records import dataclass
 from mtpdoctor.release import release_or_none
 
 

@@ -7,8 +7,6 @@ so every edit is a guess: ``risky``, never ``safe``, and checked like any fix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Cause
 from mtpdoctor.diagnose.remedies import diff_of, prove
@@ -17,6 +15,7 @@ from mtpdoctor.diagnose.unknown import deciding_frame, root_traceback
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.types import Safety
 from mtpdoctor.launch.render import command_line
+from mtpdoctor.records import dataclass
 from mtpdoctor.sglang.flags import FlagTable, flag_table
 from mtpdoctor.sglang.guards import Candidate, candidate_edits, config_read, flags_read, guard_words
 from mtpdoctor.sglang.raise_sites import RaiseSite, find_site, index_sites, site_at

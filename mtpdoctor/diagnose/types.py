@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from mtpdoctor.records import dataclass
 
 if TYPE_CHECKING:
     from mtpdoctor.launch.document import LaunchDocument

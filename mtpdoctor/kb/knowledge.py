@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from mtpdoctor.kb.resolution import Resolution
 from mtpdoctor.kb.types import Rule
+from mtpdoctor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

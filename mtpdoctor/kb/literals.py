@@ -14,10 +14,10 @@ import importlib
 import re
 import sys
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
 
 # Python 3.11 moved the parser and deprecated the old names.
 _NEW = sys.version_info >= (3, 11)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +17,7 @@ from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.types import Match, Pattern, Rule, Span
 from mtpdoctor.log.types import Attempt, Line, LogReading, Traceback
+from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, parse_release, release_or_none
 
 SEARCH_SECONDS = 0.2  # one regex on one text

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from mtpdoctor.facts import UNKNOWN, Facts
@@ -19,6 +18,7 @@ from mtpdoctor.kb.fact_names import check_fact_name
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
 
 _PLACEHOLDER = lazy(r"\{([A-Za-z_][\w.\-]*)((?:\|[^{}|]+)*)\}")
 _FLAG = lazy(r"--?[A-Za-z][\w.-]*\Z")

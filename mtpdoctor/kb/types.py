@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from mtpdoctor.records import dataclass, field
 from mtpdoctor.release import ReleaseRange
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from mtpdoctor.facts import Facts
 from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.kb.types import ALWAYS, Condition
+from mtpdoctor.records import replace
 
 
 def undecided(condition: Condition, facts: Facts, captures: Mapping[str, str] | None = None) -> Condition:

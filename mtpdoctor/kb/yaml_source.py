@@ -8,10 +8,10 @@ Here the composed node graph is kept: scalars follow the YAML 1.2 core (only ``t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass, field
 
 _INT = lazy(r"[-+]?(0|[1-9][0-9]*)$")
 _FLOAT = lazy(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?$")
@@ -19,7 +19,7 @@ _AMBIGUOUS = {"yes", "no", "on", "off", "y", "n"}
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "~": None, "": None}
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """Something wrong in the knowledge, at one place. ``level`` is "error" or "note"."""
 
@@ -28,6 +28,13 @@ class Problem:
     message: str
     rule: str = ""
     level: str = "error"
+
+    def __lt__(self, other: Problem) -> bool:
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[str, int, str, str, str]:
+        return self.file, self.line, self.message, self.rule, self.level
 
     def __str__(self) -> str:
         rule = f" {self.rule}:" if self.rule else ""

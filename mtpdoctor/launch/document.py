@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.launch.edits import CONTAINER_OPS, command_of, holds, site_splices
@@ -12,6 +11,7 @@ from mtpdoctor.launch.forms.reading import detect_form, read_sites
 from mtpdoctor.launch.layers import Splice, splice_all
 from mtpdoctor.launch.types import Edit, Form, LaunchCommand
 from mtpdoctor.launch.words import Site
+from mtpdoctor.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

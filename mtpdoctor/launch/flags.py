@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
 
 _NEGATIVE_NUMBER = lazy(r"^-(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$")
 

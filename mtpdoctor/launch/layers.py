@@ -8,7 +8,8 @@ the outer text, so that an edit of the inner text touches nothing else of the do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from mtpdoctor.records import dataclass
 
 
 class Layer:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+
+from mtpdoctor.records import dataclass, field
 
 
 class Form(str, Enum):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from mtpdoctor.launch.layers import Splice
+from mtpdoctor.records import dataclass, field
 
 
 class Host(Protocol):

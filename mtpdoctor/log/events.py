@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from mtpdoctor.log.event_patterns import PATTERNS, Pattern, Weight
 from mtpdoctor.log.traceback import Found
 from mtpdoctor.log.tracelines import exception_of, is_record
 from mtpdoctor.log.types import EventKind, Line, Traceback
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

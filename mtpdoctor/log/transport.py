@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from mtpdoctor.log.clean import decode, strip_text
 from mtpdoctor.log.kinds import JSON_KINDS, KINDS, STRONG, Kind, Peeled, constant
 from mtpdoctor.log.shapes import shape_of
+from mtpdoctor.records import dataclass
 
 _MAX_DEPTH = 6
 _SAMPLE_LINES = 360
@@ -24,7 +24,7 @@ _TELLING = r"\[20\d\d-\d\d-\d\d |Traceback \(most recent call last\):|usage: |\$
 _STRONG_FIRST = frozenset("([0123456789")  # what a strong prefix can begin with
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Transports:
     """What was learned of a file: the kinds of each level, outermost first (alternatives side by
     side), and the names of the strong kinds met."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
+
+from mtpdoctor.records import dataclass
 
 
 class Stage(str, Enum):
@@ -198,7 +199,7 @@ class LogReading:
     attempts: tuple[Attempt, ...]
     hits: Hits
     is_sglang: bool  # any line looks like SGLang's
-    notes: tuple[str, ...] = field(default=())  # what was odd about the input, for people
+    notes: tuple[str, ...] = ()  # what was odd about the input, for people
 
     @property
     def attempt(self) -> Attempt | None:

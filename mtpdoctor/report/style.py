@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TextIO
+
+from mtpdoctor.records import dataclass
 
 DEFAULT_WIDTH = 80
 MIN_WIDTH = 40

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from mtpdoctor.paths import releases_folder
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.frames import releases_of_frames
 from mtpdoctor.sglang.releases import known_releases

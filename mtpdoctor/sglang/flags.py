@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from mtpdoctor.paths import releases_folder
+from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.releases import facts_folder
 from mtpdoctor.sglang.store import read_table, release_order

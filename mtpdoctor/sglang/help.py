@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.paths import releases_folder
+from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable, flag_table
 from mtpdoctor.sglang.options import absence, move, parse_edit, same_option, translate_name

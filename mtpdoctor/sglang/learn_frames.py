@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 

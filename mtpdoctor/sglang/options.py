@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.paths import releases_folder
+from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable, Translation, flag_table
 from mtpdoctor.sglang.releases import known_releases

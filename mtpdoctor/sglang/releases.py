@@ -7,12 +7,12 @@ The facts are learned from the releases' own sources (see ``learn``) and lie in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from mtpdoctor.paths import releases_folder
+from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.store import read_table, release_order
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from mtpdoctor.launch.layers import Splice
 from mtpdoctor.launch.words import Binding, Word
+from mtpdoctor.records import dataclass, field
 
 _ENGINES = frozenset(("docker", "podman", "nerdctl", "nvidia-docker"))
 # fmt: off

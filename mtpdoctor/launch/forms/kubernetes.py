@@ -8,7 +8,6 @@ unless the command names one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from mtpdoctor.launch.forms.docker import retag
 from mtpdoctor.launch.forms.errors import no_server, unreadable
@@ -24,6 +23,7 @@ from mtpdoctor.launch.yamltext.environment import add_collection, add_entry, ent
 from mtpdoctor.launch.yamltext.nodes import Node, parse_yaml
 from mtpdoctor.launch.yamltext.scalars import scalar_layer, write_scalar
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import replace
 
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
 _REFERENCE = lazy(r"\$\$|\$\(([A-Za-z_][\w.-]*)\)")

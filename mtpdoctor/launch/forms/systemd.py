@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from mtpdoctor.launch.forms.errors import no_server, unreadable
 from mtpdoctor.launch.layers import Layer, Splice
@@ -19,6 +18,7 @@ from mtpdoctor.launch.shell.scope import Scope
 from mtpdoctor.launch.shell.sites import ShellReader
 from mtpdoctor.launch.words import Binding, Site, Word
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
 
 _SETTING = lazy(r"[ \t]*([A-Za-z]\w*)[ \t]*=[ \t]*")
 # A continuation, with the comment lines that may follow inside it.

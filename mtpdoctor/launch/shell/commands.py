@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mtpdoctor.launch.shell.lexer import Lexeme, Token, assignment
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
 
 # fmt: off
 _RESERVED = frozenset((

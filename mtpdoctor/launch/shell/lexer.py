@@ -6,9 +6,9 @@ Grammar: POSIX Shell Command Language 2.2-2.3 and the bash manual (``$'..'``, ar
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
 
 _ASSIGN = lazy(r"[A-Za-z_]\w*(\[[^\]]*\])?\+?=")
 BLANKS = " \t\r\n\f\v"  # other white space, such as a pasted no-break space, belongs to words

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from mtpdoctor.launch.forms import docker
 from mtpdoctor.launch.layers import Layer, Splice
@@ -12,6 +11,7 @@ from mtpdoctor.launch.shell.programs import find_program
 from mtpdoctor.launch.shell.scope import Scope
 from mtpdoctor.launch.words import Binding, Site, Word
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass, field, replace
 
 AddEnv = Callable[[str, str], list[Splice]]
 _ENV_WORD = lazy(r"(--env=)?([A-Za-z_]\w*)=(.*)", re.S)

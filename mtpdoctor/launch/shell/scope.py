@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from mtpdoctor.launch.layers import Layer, Splice
 from mtpdoctor.launch.shell.lexer import Lexeme, Part, ShellSyntaxError, fields, tokenize
 from mtpdoctor.launch.shell.notation import ShellHost, SplitHost, inner_layer
 from mtpdoctor.launch.words import Binding, Word
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass, field
 
 _BRACED = lazy(r"\$\{([A-Za-z_]\w*|[0-9@*])(?:(:?[-=+?])(.*))?\}\Z", re.S)
 _ARRAY = lazy(r"\$\{([A-Za-z_]\w*)\[[@*]\]\}\Z")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from mtpdoctor.launch.layers import Layer, Raw, Splice
 from mtpdoctor.launch.shell.commands import SimpleCommand, simple_commands
@@ -16,6 +15,7 @@ from mtpdoctor.launch.shell.programs import talks_only
 from mtpdoctor.launch.shell.scope import Scope
 from mtpdoctor.launch.words import Binding, Site, Word
 from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass, replace
 
 _DECLARE = ("export", "declare", "typeset", "readonly", "local")
 _BLANK_AFTER = lazy(r"(?:[ \t]|\\\r?\n)*")

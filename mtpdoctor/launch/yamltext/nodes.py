@@ -7,10 +7,10 @@ and nothing of the text is lost.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from mtpdoctor.errors import UserError
+from mtpdoctor.records import dataclass, field
 
 _MERGE = "<<"
 _MOST_NODES = 300_000
