@@ -10,10 +10,10 @@ import errno
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mtpdoctor.launch.types import Form, LaunchCommand
 from mtpdoctor.log.types import Stage
+from mtpdoctor.records import dataclass
 
 _FRAME = 'Traceback (most recent call last):\n  File "sglang/launch_server.py", line 1, in run_server\n'
 _MODELS = ("model_path", "tokenizer_path", "speculative_draft_model_path")
