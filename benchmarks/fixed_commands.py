@@ -1,8 +1,8 @@
 """Whether the real SGLang accepts the commands that `check` offers in place of those it refuses.
 
-For every recorded refusal the fixed command is worked out (safe fixes only, re-checked until nothing
-fatal is left) and written as a case for SGLang's own argument checks; with ``--answers`` the verdicts
-on those cases are counted.
+For every recorded refusal the fixed command is worked out and written as a case for SGLang's own
+argument checks; with ``--answers`` the verdicts on those cases are counted. The fixed command is the one
+that safe fixes lead to; where there is none, the first fix offered (risky, says what is lost).
 
     python benchmarks/fixed_commands.py [FILE...] --cases DIR       # writes DIR/RELEASE.jsonl
     python benchmarks/fixed_commands.py [FILE...] --cases DIR --answers DIR2   # reads DIR2/RELEASE.jsonl
@@ -43,11 +43,13 @@ def fixed_case(release: str, record: dict[str, Any], knowledge: Knowledge) -> di
         ),
         knowledge,
     )
-    if report.fixed is None:
+    offered = [f.document for p in report.problems if p.decisive for f in p.fixes if f.document is not None]
+    document = report.fixed or (offered[0] if offered else None)
+    if document is None:
         return None
-    command = report.fixed.command
+    command = document.command
     argv = [word.replace(f"{MODELS}/", PLACE) for word in arguments(command)]
-    env = {k: v for k, v in command.env.items()}
+    env = dict(command.env)
     return {
         "id": f"{record['id']}-fixed",
         "model": record["model"],
@@ -55,6 +57,7 @@ def fixed_case(release: str, record: dict[str, Any], knowledge: Knowledge) -> di
         "env": env,
         "gpu": record["gpu"],
         "was": record["argv"],
+        "safe": report.fixed is not None,
     }
 
 
