@@ -31,7 +31,7 @@ def foreseen(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
     release = release_or_none(named) if named is not UNKNOWN else None
     launch = resolved(facts, knowledge.resolution)
     out = []
-    for rule in knowledge.predicting():
+    for rule in knowledge.predicting(release):
         holds = rule.releases.holds(release)
         if holds is False or rule.predicts is None:
             continue

@@ -23,7 +23,7 @@ from mtpdoctor.kb.resolution_source import resolution_in, resolution_out
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.paths import cache_folder
 
-FORMAT = 2
+FORMAT = 3
 
 
 def source_key(files: Sequence[Path]) -> str:
@@ -58,8 +58,8 @@ def read(path: Path, key: str) -> Knowledge | None:
             return None
         literals: list[str] = head["literals"]
         heads = [
-            RuleHead(i, role, predicts, tuple(literals[n] for n in ns))
-            for i, role, predicts, ns, _, _ in head["rules"]
+            RuleHead(i, role, predicts, tuple(literals[n] for n in ns), releases)
+            for i, role, predicts, ns, releases, _, _ in head["rules"]
         ]
         resolution_start = end + head["resolution"]
         places = [(end + start, end + start + size) for *_, start, size in head["rules"]]
@@ -84,9 +84,8 @@ def write(path: Path, key: str, rules: Sequence[Rule], resolution: Resolution) -
     for rule in rules:
         head = head_of(rule)
         record = json.dumps(rule_out(rule), ensure_ascii=False, separators=(",", ":")).encode()
-        entries.append(
-            [head.id, head.role, head.predicts, [number[p] for p in head.literals], len(body), len(record)]
-        )
+        numbers = [number[p] for p in head.literals]
+        entries.append([head.id, head.role, head.predicts, numbers, head.releases, len(body), len(record)])
         body += record + b"\n"
     steps = len(body)
     body += json.dumps(resolution_out(resolution), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from mtpdoctor.kb.resolution import Resolution
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.records import dataclass
+from mtpdoctor.release import Release, ReleaseRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class RuleHead:
     role: str
     predicts: bool
     literals: tuple[str, ...]  # of its match patterns
+    releases: str = "*"
 
 
 class _ById(Mapping[str, Rule]):
@@ -79,9 +81,11 @@ class Knowledge:
         """Every rule, in order of id."""
         return tuple(self.by_id.values())
 
-    def predicting(self) -> Iterator[Rule]:
-        """The rules that speak before launch."""
-        return (self.by_id[head.id] for head in self.heads if head.predicts)
+    def predicting(self, release: Release | None = None) -> Iterator[Rule]:
+        """The rules that speak before launch, without those that do not hold in ``release``."""
+        for head in self.heads:
+            if head.predicts and ReleaseRange.parse(head.releases).holds(release) is not False:
+                yield self.by_id[head.id]
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -93,6 +97,7 @@ def head_of(rule: Rule) -> RuleHead:
         rule.role.value,
         rule.predicts is not None,
         tuple(dict.fromkeys(p.literal for p in rule.match)),
+        rule.releases.text,
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
 from typing import Any
 
 
@@ -13,6 +11,9 @@ def literal(text: str) -> Any:
     Python's parser warns of what it reads ("invalid decimal literal"): of a log's text that is nobody's
     business, so nothing of it reaches the terminal.
     """
+    import ast
+    import warnings
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

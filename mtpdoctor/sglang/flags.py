@@ -11,7 +11,7 @@ from mtpdoctor.paths import releases_folder
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.releases import facts_folder
-from mtpdoctor.sglang.store import read_table, release_order
+from mtpdoctor.sglang.store import at_release, read_table, release_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,11 @@ def flag_table(release: Release | None) -> FlagTable:
 @lru_cache(maxsize=16)
 def _table(folder: Path, known: Release, note: str | None) -> FlagTable:
     rows: dict[str, Row] = {}
-    for name, spans in read_table(folder / "flags.json")["flags"].items():
+    table = read_table(folder / "flags.json")
+    holds = at_release(table["releases"], known)
+    for name, spans in table["flags"].items():
         for first, last, entry in spans:
-            if release_order(first) <= known and (last is None or known <= release_order(last)):
+            if holds(first, last):
                 rows[name] = entry, spans
                 break
     return FlagTable(rows, known, note)
@@ -145,14 +147,15 @@ def _table(folder: Path, known: Release, note: str | None) -> FlagTable:
 
 @lru_cache(maxsize=4)
 def _union(folder: Path) -> FlagTable:
-    rows = read_table(folder / "flags.json")["flags"]
-    newest_first = sorted(rows.items(), key=lambda row: _age(row[1]), reverse=True)
+    table = read_table(folder / "flags.json")
+    position = {text: i for i, text in enumerate(table["releases"])}
+
+    def age(row: tuple[str, list[Any]]) -> tuple[bool, int]:
+        first, last, _ = row[1][-1]
+        return last is None, position[last or first]
+
+    newest_first = sorted(table["flags"].items(), key=age, reverse=True)
     return FlagTable({name: (spans[-1][2], spans) for name, spans in newest_first}, None)
-
-
-def _age(spans: list[Any]) -> tuple[bool, Release]:
-    last = spans[-1][1]
-    return (last is None, release_order(last or spans[-1][0]))
 
 
 def _spec(name: str, entry: Mapping[str, Any], spans: list[Any]) -> FlagSpec:

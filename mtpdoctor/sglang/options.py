@@ -25,14 +25,14 @@ def _data() -> Mapping[str, Any]:
 
 @lru_cache(maxsize=4)
 def _groups(override: str | None) -> Mapping[str, tuple[str, ...]]:
-    return {dest: tuple(group) for group in _data()["groups"] for dest in group}
+    groups = _data()["groups"]
+    return {dest: (dest, *(other for other in group if other != dest)) for group in groups for dest in group}
 
 
 def same_option(dest: str) -> tuple[str, ...]:
     """``dest`` first, then the names that the same field of ServerArgs has in other releases."""
     # Asked for every argument of every launch: the folder is not looked up each time.
-    group = _groups(os.environ.get("MTPDOCTOR_KNOWLEDGE")).get(dest, (dest,))
-    return (dest, *(other for other in group if other != dest))
+    return _groups(os.environ.get("MTPDOCTOR_KNOWLEDGE")).get(dest) or (dest,)
 
 
 def translate_name(name: str, release: Release | None) -> Translation:

@@ -8,7 +8,7 @@ release shows as a small difference.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,20 @@ def unpack(table: Mapping[str, Spans], releases: Sequence[str], index: int) -> d
                 out[name] = value
                 break
     return out
+
+
+def at_release(releases: Sequence[str], release: Release) -> Callable[[str, str | None], bool]:
+    """Whether a span ``(first, last)`` over ``releases`` (oldest first) holds in ``release``.
+
+    Tables have a thousand spans: they are held against numbers, not release against release."""
+    position = {text: i for i, text in enumerate(releases)}
+    upto = sum(release_order(text) <= release for text in releases)  # that many are not newer
+    before = sum(release_order(text) < release for text in releases)
+
+    def holds(first: str, last: str | None) -> bool:
+        return position[first] < upto and (last is None or before <= position[last])
+
+    return holds
 
 
 def write_table(path: Path, head: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> None:
