@@ -8,6 +8,7 @@ sources say differently is kept as a contradiction and shown, not hidden.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.arguments import default_arguments
 from mtpdoctor.sglang.dating import version_in
+from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.options import same_option
 
 if TYPE_CHECKING:
@@ -122,8 +124,7 @@ def command_facts(command: LaunchCommand, where: str) -> Facts:
     """``flag.*`` and ``env.*`` of a command; closed: a flag that is not there was not typed."""
     values: dict[str, Any] = {}
     for use in command.flags:
-        for dest in same_option(use.dest):
-            values[f"flag.{dest}"] = _value(use)
+        values.update({f"flag.{dest}": value for dest, value in _written(use)})
     values.update({f"env.{name}": value for name, value in command.env.items()})
     container = command.container or {}
     values.update({f"container.{key}": value for key, value in container.items()})
@@ -135,14 +136,19 @@ def command_facts(command: LaunchCommand, where: str) -> Facts:
 
 def typed_arguments(command: LaunchCommand, where: str) -> Facts:
     """``arg.*``: what the command asks to be in force."""
-    values = {f"arg.{dest}": _value(use) for use in command.flags for dest in same_option(use.dest)}
+    values = {f"arg.{dest}": value for use in command.flags for dest, value in _written(use)}
     return make_facts(values, Source.COMMAND, where)
 
 
-def _value(use: FlagUse) -> Any:
-    if not use.values:
-        return True
-    return use.values[0] if len(use.values) == 1 else list(use.values)
+def _written(use: FlagUse) -> Iterator[tuple[str, Any]]:
+    """Fields that a flag sets, and their values: by its own name, and by every name the option has had. An
+    old switch that became a spelling of another option's choice sets that choice."""
+    value: Any = True if not use.values else use.values[0] if len(use.values) == 1 else list(use.values)
+    yield use.name.lstrip("-").replace("-", "_"), value
+    spec = flag_table(None).get(use.name)
+    chosen = spec.const if spec is not None and spec.const is not None and not use.values else value
+    for dest in same_option(use.dest):
+        yield dest, chosen
 
 
 def release_defaults(release: str) -> Facts:
