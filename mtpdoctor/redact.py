@@ -103,9 +103,7 @@ _PROSE = frozenset(
 )
 # fmt: on
 _SCHEMES = ("bearer", "basic", "token", "digest", "apikey", "aws4-hmac-sha256")
-_REFERENCE = lazy(
-    r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::?\?[^}]*)?(?:\}|\Z)|\((?:cat\b|<)?|\{\{)|%\w+%|\{\{"
-)
+_REFERENCE = lazy(r"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::?\?[^}]*)?(?:\}|\Z)|\((?:cat\b|<)?|\{\{)|%\w+%|\{\{")
 _METAVAR = lazy(r"(?:[A-Z]+_)*(?:KEY|PASSWORD|TOKEN|SECRET)\Z")
 _NUMBER = lazy(r"-?\d+(?:\.\d+)?\Z")
 _PLACE_NAME = lazy(r"_(?:FILE|PATH|DIR|COUNT|LIMIT|LEN|SIZE|NUM|TTL|TIMEOUT|URL|NAME|TYPE)\Z")
@@ -153,7 +151,7 @@ def secret_values(texts: Iterable[str]) -> frozenset[str]:
 
 def _places_of(text: str) -> list[_Place]:
     lowered = text.lower()
-    return [p for p in _PLACES if any(trigger in lowered for trigger in p.triggers)]
+    return [p for p in _PLACES if any(t in (lowered if p.flags else text) for t in p.triggers)]
 
 
 def mask_values(text: str, values: Iterable[str]) -> str:
@@ -243,8 +241,8 @@ def _userinfo_keeps(m: re.Match[str], value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where secrets stand. ``triggers``: lower-case words of which one occurs in every match, so that the
-    regex (slow to compile and to run) is only used on texts that can hold one."""
+    """Where secrets stand. ``triggers``: words of which one occurs in every match (lower case, unless the
+    regex minds the case), so that it, slow to compile and to run, is only used on texts that can hold one."""
 
     regex: str
     triggers: tuple[str, ...]
@@ -263,8 +261,8 @@ _PLACES = (
     _Place(
         _FLAG, ("-api", "-admin-api", "keyfile-p", "-token", *(k for k in _KEYS if k != "token")), _flag_keeps
     ),
-    _Place(_NAME_VALUE, ("value",), _reference, 0),
-    _Place(_ENV, _KEYS, _env_keeps, 0),
+    _Place(_NAME_VALUE, ("PASSW", "SECRET", "TOKEN", "KEY"), _reference, 0),
+    _Place(_ENV, tuple(k.upper() for k in _KEYS), _env_keeps, 0),
     _Place(_KEYWORD, ("_token", *(k for k in _KEYS if k != "token")), _keyword_keeps),
     _Place(_HEADER, ("authorization",), _header_keeps),
     _Place(_KEY_HEADER, ("-key", "-token", "cookie"), _header_keeps),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from mtpdoctor import __version__
 from mtpdoctor.errors import EXIT_OK, EXIT_USAGE, UserError
+from mtpdoctor.report.style import terminal
 
 # command -> (module, one line of help); a module has add_arguments(parser) and run(args) -> exit code
 COMMANDS = {
@@ -65,13 +66,22 @@ def _main(arguments: list[str]) -> int:
             raise UserError(f"{name} is no command", hint=f"to diagnose a log: mtpdoctor diagnose {name}")
         raise UserError(f"unknown command {name!r}", hint="commands: " + ", ".join(COMMANDS))
     module = importlib.import_module(COMMANDS[name][0])
-    parser = argparse.ArgumentParser(prog=f"mtpdoctor {name}", description=COMMANDS[name][1])
+    parser = argparse.ArgumentParser(
+        prog=f"mtpdoctor {name}", description=COMMANDS[name][1], formatter_class=_Help
+    )
     module.add_arguments(parser)
     try:
         args = parser.parse_args(arguments[1:])
     except SystemExit as exit_:
         return int(exit_.code or 0)
     return int(module.run(args))
+
+
+class _Help(argparse.HelpFormatter):
+    """As wide as the reports. argparse's own measure, ``shutil``, imports every archive format there is."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=terminal(sys.stdout)[0] - 2)
 
 
 def _one_line(error: UserError) -> str:

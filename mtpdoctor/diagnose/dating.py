@@ -5,7 +5,6 @@ from __future__ import annotations
 from mtpdoctor.diagnose.failures import chain
 from mtpdoctor.log.types import Attempt, EventKind, LogReading
 from mtpdoctor.sglang.dating import Dating, date
-from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
 
 MAX_USAGE_LINES = 900  # longer than the usage text of any release
 
@@ -36,6 +35,8 @@ def _by_usage(reading: LogReading, attempt: Attempt) -> Dating | None:
             lines = reading.hits.window(event.line.file, first, event.line.number - 1)
             starts = [i for i, line in enumerate(lines) if "usage:" in line.text]
             usage = lines[starts[-1] :] if starts else []
+            from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
+
             releases = releases_of_usage(flags_of_usage(line.text for line in usage))
             if releases:
                 return Dating(releases, ("by the options in its usage text",))

@@ -170,6 +170,10 @@ class _FileScan:
             whole = whole and len(found.last) < KEPT
         return out, whole
 
+    def holds(self, literal: str) -> bool:
+        """Whether the raw bytes hold it anywhere."""
+        return not self.found.keys().isdisjoint(self.keys[literal])
+
     def count(self, literal: str) -> int:
         """Occurrences in the raw bytes."""
         return sum(self.found[key].count for key in self.keys[literal] if key in self.found)
@@ -218,6 +222,12 @@ class ScannedLog:
         self.files = tuple(
             FileInfo(s.source.name, s.source.size, s.index.line_count, s.source.truncated) for s in scans
         )
+        # Most literals occur nowhere, and every rule asks for its own.
+        self._absent = (
+            {literal for literal in scans[0].keys if not any(s.holds(literal) for s in scans)}
+            if scans
+            else set()
+        )
         self._verified: dict[str, tuple[list[Line], bool]] = {}
         self._spare = _REMEMBERED
 
@@ -246,6 +256,8 @@ class ScannedLog:
     def count(self, literal: str) -> int:
         """How often the literal occurs in all: exact in clean text up to thousands of lines, beyond
         that as counted in the raw bytes (transport prefixes included)."""
+        if literal in self._absent:
+            return 0
         lines, all_of_them = self._verify(literal)
         if all_of_them:
             return sum(line.text.count(literal) for line in lines)

@@ -12,7 +12,6 @@ from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.frames import releases_of_frames
 from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.store import read_table, release_order
-from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
 
 # Lines that name the release: pip and image names, server info, package lists, wheel and dist-info paths.
 _VERSION_LINES = (
@@ -183,6 +182,8 @@ def date(
         found = by_fields(fields, complete)
         shown = f"the {len(fields)} fields of server_args"
         narrow(found, f"{shown} are those of {_range(found)}" if found else "")
+    from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
+
     listed = flags_of_usage(usage)
     if listed:
         found = releases_of_usage(listed)
