@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.kb.load import Knowledge
-from mtpdoctor.kb.resolution import resolved
+from mtpdoctor.kb.resolution import MODEL, Resolved, by_kind
 from mtpdoctor.kb.templates import fill
-from mtpdoctor.kb.types import Rule
+from mtpdoctor.kb.types import Condition, Rule
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import release_or_none
 
@@ -26,19 +28,30 @@ class Foreseen:
 def foreseen(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
     """The problems of the launch these facts describe, certain ones first.
 
-    Rules see ``arg.*`` as SGLang would resolve them; what was typed stays in ``flag.*``."""
+    Rules see ``arg.*`` as SGLang would resolve them; what was typed stays in ``flag.*``. Where the model
+    is not known, a problem is certain that every kind of model would have."""
     named = facts.look("release")
     release = release_or_none(named) if named is not UNKNOWN else None
-    launch = resolved(facts, knowledge.resolution)
+    launches = by_kind(facts, knowledge.resolution)
     out = []
     for rule in knowledge.predicting(release):
         holds = rule.releases.holds(release)
         if holds is False or rule.predicts is None:
             continue
-        truth = evaluate(rule.predicts, launch.facts)
-        if truth is False:
+        truths = [evaluate(rule.predicts, launch.facts) for launch in launches]
+        if not any(truth is not False for truth in truths):
             continue
-        certain = truth is True and holds is True
-        missing = () if certain else launch.missing(rule.predicts)
-        out.append(Foreseen(rule, fill(rule.title, launch.facts), rule.severity, certain, missing))
+        certain = all(truths) and holds is True
+        missing = () if certain else _missing(rule.predicts, launches, truths)
+        out.append(Foreseen(rule, fill(rule.title, launches[0].facts), rule.severity, certain, missing))
     return tuple(sorted(out, key=lambda f: (not f.certain, f.severity != "fatal")))
+
+
+def _missing(
+    condition: Condition, launches: Sequence[Resolved], truths: Sequence[bool | None]
+) -> tuple[str, ...]:
+    """The facts that would decide: those that every launch lacks, and the model where kinds differ."""
+    found = [name for launch in launches for name in launch.missing(condition)]
+    if len(launches) > 1 and len(set(truths)) > 1:
+        found.insert(0, MODEL)
+    return tuple(dict.fromkeys(found))

@@ -5,28 +5,29 @@ it changes something. ``verified`` says how far the proof went:
 
 - ``parsed``: every flag and value of the fixed command exists in the release;
 - ``rules``: further, no preflight rule foresees a fatal problem in the fixed command (what was
-  foreseen and has a safe edit was fixed along with it).
+  foreseen and has an edit was fixed along with it; where that edit is risky, so is the fix).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.generate import generated_remedies
 from mtpdoctor.diagnose.preflight import Foreseen, foreseen
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.errors import UserError
+from mtpdoctor.facts import Facts
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.load import Knowledge
+from mtpdoctor.kb.resolution import resolved
 from mtpdoctor.kb.templates import resolve_edit, resolve_remedy
 from mtpdoctor.kb.types import ALWAYS, EditTemplate, Match, Remedy, Rule, Safety
 from mtpdoctor.kb.undecided import undecided
 from mtpdoctor.launch.document import LaunchDocument
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Edit, EditOp, FlagUse, Form
+from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.flags import FlagSpec, flag_table
 from mtpdoctor.sglang.options import translate_edit
@@ -42,22 +43,30 @@ class Proof:
     edits: tuple[Edit, ...]
     verified: str
     notes: tuple[str, ...]
+    risks: tuple[str, ...] = ()  # of what else had to be changed
 
 
 def fixes_of(match: Match, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
     """The fixes of a matched rule for this case, best first."""
     certain: list[Fix] = []
     conditional: list[Fix] = []
+    facts = launch_facts(case, knowledge)
     for remedy in _expanded(match, case):
-        truth = _applies(remedy, case, match)
+        truth = _applies(remedy, case, facts, match)
         if truth is False:
             continue
-        fix = _fix(remedy, match, case, knowledge, truth)
+        fix = _fix(remedy, match, case, facts, knowledge, truth)
         if fix is not None and all(
             f.command != fix.command or f.title != fix.title for f in certain + conditional
         ):
             (certain if truth else conditional).append(fix)
     return tuple(certain + conditional)
+
+
+def launch_facts(case: Case, knowledge: Knowledge) -> Facts:
+    """The facts that remedies are worked out over: before a launch, the arguments as SGLang would
+    resolve them; with a log, as the log shows them."""
+    return case.facts if case.reading is not None else resolved(case.facts, knowledge.resolution).facts
 
 
 def _expanded(match: Match, case: Case) -> list[Remedy]:
@@ -66,43 +75,47 @@ def _expanded(match: Match, case: Case) -> list[Remedy]:
         if remedy.generate is None:
             out.append(remedy)
         else:
+            from mtpdoctor.diagnose.generate import generated_remedies  # few rules have them
+
             out.extend(generated_remedies(remedy.generate, match.captures, case.release))
     return out
 
 
-def _applies(remedy: Remedy, case: Case, match: Match) -> bool | None:
+def _applies(remedy: Remedy, case: Case, facts: Facts, match: Match) -> bool | None:
     in_release = remedy.releases.holds(case.release)
-    holds = evaluate(remedy.when, case.facts, match.captures)
+    holds = evaluate(remedy.when, facts, match.captures)
     if in_release is False or holds is False:
         return False
     return None if in_release is None or holds is None else True
 
 
-def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: bool | None) -> Fix | None:
-    resolved = resolve_remedy(remedy, case.facts, match.captures)
+def _fix(
+    remedy: Remedy, match: Match, case: Case, facts: Facts, knowledge: Knowledge, truth: bool | None
+) -> Fix | None:
+    filled = resolve_remedy(remedy, facts, match.captures)
     notes: list[str] = []
     if truth is None:
-        notes.append(_condition_in_words(remedy, case, match))
+        notes.append(_condition_in_words(remedy, case, facts, match))
     safety = remedy.safety.value
     edits: list[Edit] = []
-    for edit in resolved.edits:
+    for edit in filled.edits:
         spelled, note = spell(edit, case)
         if spelled is None:
             return None
         if note:
             notes.append(note)
         edits.extend(spelled)
-    if resolved.missing and remedy.edits:
-        notes.append(f"not known here: {', '.join(resolved.missing)}")
+    if filled.missing and remedy.edits:
+        notes.append(f"not known here: {', '.join(filled.missing)}")
         safety = Safety.MANUAL.value
         edits = []
     fix = Fix(
-        title=resolved.title,
+        title=filled.title,
         safety=safety,
-        why=resolved.why,
-        risk=resolved.risk,
+        why=filled.why,
+        risk=filled.risk,
         edits=tuple(edits),
-        run=resolved.run,
+        run=filled.run,
         command=None,
         verified="none",
         notes=tuple(n for n in notes if n),
@@ -115,6 +128,8 @@ def _fix(remedy: Remedy, match: Match, case: Case, knowledge: Knowledge, truth: 
     fixed = proof.document
     return replace(
         fix,
+        safety=Safety.RISKY.value if proof.risks else fix.safety,
+        risk="; ".join(dict.fromkeys(r for r in (fix.risk, *proof.risks) if r)) or None,
         edits=proof.edits,
         command=command_line(fixed.command) if fixed else None,
         diff=diff_of(case.document, fixed) if fixed else None,
@@ -134,9 +149,9 @@ def diff_of(before: LaunchDocument, after: LaunchDocument) -> str | None:
     return None if before.form is Form.SHELL else before.diff(after, before.name.lstrip("/"))
 
 
-def _condition_in_words(remedy: Remedy, case: Case, match: Match) -> str:
+def _condition_in_words(remedy: Remedy, case: Case, facts: Facts, match: Match) -> str:
     parts = []
-    open_part = undecided(remedy.when, case.facts, match.captures)
+    open_part = undecided(remedy.when, facts, match.captures)
     if open_part != ALWAYS:
         parts.append(describe(open_part))
     if remedy.releases.holds(case.release) is None:
@@ -155,10 +170,10 @@ def spell(edit: Edit, case: Case) -> tuple[tuple[Edit, ...] | None, str]:
         return None, note
     filled = []
     for one in edits:
-        resolved, missing = resolve_edit(EditTemplate(one.op.value, one.name, one.value), case.facts)
+        written, missing = resolve_edit(EditTemplate(one.op.value, one.name, one.value), case.facts)
         if missing:
             return None, f"{note}; not known here: {', '.join(missing)}"
-        filled.append(resolved)
+        filled.append(written)
     return tuple(filled), note
 
 
@@ -182,47 +197,70 @@ def prove(
         return Proof(document, edits, "none", ("the SGLang release is not known, so nothing was checked",))
     old_problems = flag_problems(case.document, releases)
     verified = "parsed"
+    risks: tuple[str, ...] = ()
     for _ in range(MAX_ROUNDS):
         unknown = flag_problems(document, releases)
         if set(unknown) - set(old_problems):
             return None
         if unknown:
-            return Proof(document, edits, "none", (*notes, *unknown))
+            return Proof(document, edits, "none", (*notes, *unknown), risks)
         trial = case.with_document(document)
         fatal = [p for p in foreseen(knowledge, trial.facts) if p.severity == "fatal" and p.certain]
         if not fatal:
             verified = "rules"
             break
-        step = _next_edits(fatal, trial, seen)
+        step = _next_step(fatal, trial, launch_facts(trial, knowledge), seen)
         if step is None:
             notes.append(f"still in its way: {fatal[0].title} ({fatal[0].rule.id})")
             break
-        more, document, why = step
+        document = step.document
         seen.add(document.text)
-        edits = merged_edits(edits, more)
-        notes.append(why)
-    return Proof(document, edits, verified, tuple(notes))
+        edits = merged_edits(edits, step.edits)
+        notes.append(step.why)
+        risks += step.risks
+    return Proof(document, edits, verified, tuple(notes), risks)
 
 
-def _next_edits(
-    fatal: Sequence[Foreseen], case: Case, seen: set[str]
-) -> tuple[tuple[Edit, ...], LaunchDocument, str] | None:
-    assert case.document is not None
-    for problem in fatal:
-        for remedy in problem.rule.remedies:
-            if remedy.generate or remedy.safety is not Safety.SAFE or not remedy.edits:
-                continue
-            if not (remedy.releases.holds(case.release) and evaluate(remedy.when, case.facts)):
-                continue
-            resolved = resolve_remedy(remedy, case.facts)
-            spelled = [spell(e, case)[0] for e in resolved.edits]
-            if resolved.missing or any(e is None for e in spelled):
-                continue
-            edits = tuple(e for one in spelled if one is not None for e in one)
-            document = case.document.apply(edits)
-            if document.text not in seen:
-                return edits, document, f"also needed: {resolved.title} ({problem.rule.id})"
+@dataclass(frozen=True, slots=True)
+class _Step:
+    edits: tuple[Edit, ...]
+    document: LaunchDocument
+    why: str
+    risks: tuple[str, ...] = ()
+
+
+def _next_step(fatal: Sequence[Foreseen], case: Case, facts: Facts, seen: set[str]) -> _Step | None:
+    """The first safe remedy of any of the problems; where there is none, the first risky one. With a
+    log at hand only safe ones: the log is better evidence of what comes next than a forecast."""
+    for safety in (Safety.SAFE, Safety.RISKY) if case.reading is None else (Safety.SAFE,):
+        for problem in fatal:
+            for remedy in problem.rule.remedies:
+                if remedy.safety is safety and (step := _step(remedy, problem.rule, case, facts, seen)):
+                    return step
     return None
+
+
+def _step(remedy: Remedy, rule: Rule, case: Case, facts: Facts, seen: set[str]) -> _Step | None:
+    assert case.document is not None
+    if remedy.generate or not remedy.edits:
+        return None
+    if not (remedy.releases.holds(case.release) and evaluate(remedy.when, facts)):
+        return None
+    filled = resolve_remedy(remedy, facts)
+    spelled = [spell(e, case)[0] for e in filled.edits]
+    if filled.missing or any(e is None for e in spelled):
+        return None
+    edits = tuple(e for one in spelled if one is not None for e in one)
+    if any(_is_open(e) for e in edits):
+        return None
+    try:
+        document = case.document.apply(edits)
+    except UserError:
+        return None
+    if document.text in seen:
+        return None
+    risks = () if remedy.safety is Safety.SAFE else (filled.risk or filled.title,)
+    return _Step(edits, document, f"also needed: {filled.title} ({rule.id})", risks)
 
 
 def merged_edits(first: tuple[Edit, ...], more: tuple[Edit, ...]) -> tuple[Edit, ...]:

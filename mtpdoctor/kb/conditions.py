@@ -240,6 +240,8 @@ def evaluate(condition: Condition, facts: Facts, captures: Mapping[str, str] | N
         return value is not None
     if op == "in":
         return _is_in(condition, value, facts, captures)
+    if value is None and op != "eq":  # absent is neither greater nor contained nor divisible
+        return False
     operand = _operand(condition.operand, facts, captures)
     if operand is UNKNOWN:
         return None
@@ -280,7 +282,7 @@ def _operand(operand: Any, facts: Facts, captures: Mapping[str, str] | None) -> 
 def _compare(op: str, fact: str, value: Any, operand: Any) -> bool | None:
     if op == "eq":
         return _same(fact, value, operand)
-    if value is None or operand is None:  # absent is neither greater nor contained nor divisible
+    if value is None or operand is None:
         return False
     if op == "range":
         release = _version(value)

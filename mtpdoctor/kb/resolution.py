@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mtpdoctor.facts import UNKNOWN, Fact, Facts, Source
+from mtpdoctor.facts import UNKNOWN, Fact, Facts, Source, make_facts
 from mtpdoctor.kb.conditions import evaluate, unknown_facts
 from mtpdoctor.kb.templates import computed
 from mtpdoctor.kb.types import ALWAYS, Condition
@@ -24,6 +24,7 @@ from mtpdoctor.sglang.options import same_option
 
 EVERY = ReleaseRange.parse("*")
 PREFIXES = ("arg.", "step.")
+MODEL = "model.architecture"  # the fact that tells the kinds of models apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The blocks, and for ranges of releases the order in which they run."""
+    """The blocks, for ranges of releases the order in which they run, and the kinds of models."""
 
     blocks: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
     orders: tuple[tuple[ReleaseRange, tuple[str, ...]], ...] = ()
+    kinds: tuple[Mapping[str, Any], ...] = ()  # facts of each kind of model that the steps tell apart
 
     def steps(self, release: Release) -> tuple[Step, ...]:
         """The steps of a release in their order, those of other releases left out."""
@@ -96,15 +98,45 @@ class Resolved:
 
 
 def resolved(facts: Facts, resolution: Resolution) -> Resolved:
-    """Run the resolution of the release that the facts name; without one, the facts as they are."""
+    """Run the resolution of the release that the facts name; without one, the facts as they are.
+
+    Where the model is not known, what holds for every kind of model is known all the same."""
+    each = by_kind(facts, resolution)
+    return each[0] if len(each) == 1 else _common(facts, each)
+
+
+def by_kind(facts: Facts, resolution: Resolution) -> tuple[Resolved, ...]:
+    """The resolution for each kind of model that the launch may have: one where the model is known."""
     named = facts.look("release")
     release = release_or_none(named) if isinstance(named, str) else None
     if release is None:
-        return Resolved(facts)
+        return (Resolved(facts),)
+    steps = resolution.steps(release)
+    if not resolution.kinds or facts.look("model.architecture") is not UNKNOWN:
+        return (_run(facts, steps),)
+    worlds = (make_facts(kind, Source.DERIVED, "a kind of model") for kind in resolution.kinds)
+    return tuple(_run(facts.merged(world), steps) for world in worlds)
+
+
+def _run(facts: Facts, steps: Iterable[Step]) -> Resolved:
     bench = _Bench(facts)
-    for step in resolution.steps(release):
+    for step in steps:
         bench.run(step, certain=True, because=())
     return bench.result()
+
+
+def _common(facts: Facts, each: tuple[Resolved, ...]) -> Resolved:
+    known: dict[str, Fact] = {name: fact for name in facts if (fact := facts.fact(name))}
+    because: dict[str, tuple[str, ...]] = {}
+    for name in dict.fromkeys(name for one in each for name in one.facts if name.startswith(PREFIXES)):
+        values = [one.facts.look(name) for one in each]
+        fact = next(f for one in each if (f := one.facts.fact(name)))
+        if any(not _alike(values[0], value) for value in values):
+            missing = (m for one in each for m in one.because.get(name, ()) if not m.startswith("model."))
+            because[name] = tuple(dict.fromkeys((*missing, MODEL)))
+            fact = Fact(name, UNKNOWN, Source.DERIVED, fact.where)
+        known[name] = fact
+    return Resolved(Facts(known, facts.contradictions, each[0].facts.closed), dict(each[0].decided), because)
 
 
 class _Bench(Facts):

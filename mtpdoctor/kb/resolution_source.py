@@ -10,7 +10,7 @@ from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.codec import condition_in, condition_out
 from mtpdoctor.kb.conditions import ConditionError, parse_condition
 from mtpdoctor.kb.fact_names import check_fact_name
-from mtpdoctor.kb.resolution import EVERY, PREFIXES, Resolution, Step
+from mtpdoctor.kb.resolution import EVERY, MODEL, PREFIXES, Resolution, Step
 from mtpdoctor.kb.templates import TemplateError, placeholders
 from mtpdoctor.kb.types import ALWAYS
 from mtpdoctor.kb.yaml_source import Node, Problem, nearest, parse_yaml
@@ -43,6 +43,7 @@ class _Reader:
         self.name = ""
         self.blocks: dict[str, tuple[Step, ...]] = {}
         self.orders: list[tuple[ReleaseRange, tuple[str, ...]]] = []
+        self.kinds: list[dict[str, Any]] = []
         self.asked: list[tuple[str, int, str]] = []  # block names used in orders, with their place
 
     def error(self, line: int, message: str) -> None:
@@ -59,11 +60,15 @@ class _Reader:
                     if block in self.blocks:
                         self.error(value.line_of(block), f"block {block!r} is written twice")
                     self.blocks[block] = self.steps(steps)
+            elif key == "kinds" and value.is_list:
+                self.kinds.extend(self.kind(entry) for entry in value.value)
             elif key == "order" and value.is_list:
                 for entry in value.value:
                     self.order(entry)
             else:
-                self.error(root.line_of(key), f"unexpected {key!r}{nearest(key, ('blocks', 'order'))}")
+                self.error(
+                    root.line_of(key), f"unexpected {key!r}{nearest(key, ('blocks', 'order', 'kinds'))}"
+                )
 
     def order(self, node: Node) -> None:
         names = node.value.get("blocks") if node.is_map else None
@@ -74,6 +79,16 @@ class _Reader:
         for item in names.value:
             self.asked.append((self.name, item.line, str(item.value)))
         self.orders.append((self.range(releases), tuple(str(item.value) for item in names.value)))
+
+    def kind(self, node: Node) -> dict[str, Any]:
+        if not node.is_map or MODEL not in node.value:
+            self.error(node.line, f"a kind is a mapping of facts with {MODEL}")
+            return {}
+        for name in node.value:
+            problem = check_fact_name(name)
+            if problem or not name.startswith("model."):
+                self.error(node.line_of(name), problem or f"{name} is no fact of a model")
+        return {name: self.value(value) for name, value in node.items()}
 
     def range(self, node: Node) -> ReleaseRange:
         try:
@@ -154,7 +169,7 @@ class _Reader:
                 self.problems.append(
                     Problem(name, line, f"there is no block {block!r}{nearest(block, self.blocks)}")
                 )
-        return Resolution(self.blocks, tuple(self.orders))
+        return Resolution(self.blocks, tuple(self.orders), tuple(self.kinds))
 
 
 # --- cached form ------------------------------------------------------------------------------------
@@ -165,6 +180,7 @@ def resolution_out(resolution: Resolution) -> dict[str, Any]:
     return {
         "blocks": {name: [_step_out(s) for s in steps] for name, steps in resolution.blocks.items()},
         "orders": [[releases.text, list(names)] for releases, names in resolution.orders],
+        "kinds": [dict(kind) for kind in resolution.kinds],
     }
 
 
@@ -173,6 +189,7 @@ def resolution_in(data: dict[str, Any]) -> Resolution:
     return Resolution(
         {name: tuple(_step_in(s) for s in steps) for name, steps in data["blocks"].items()},
         tuple((ReleaseRange.parse(text), tuple(names)) for text, names in data["orders"]),
+        tuple(data["kinds"]),
     )
 
 
