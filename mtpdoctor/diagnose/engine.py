@@ -23,6 +23,7 @@ from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Form
 from mtpdoctor.log.command_line import launch_command
 from mtpdoctor.log.reading import outcome as outcome_of
+from mtpdoctor.log.survival import got_further
 from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) 
     matches = match_rules(knowledge, reading, attempt, case.facts)
     causality = find_causes(attempt, matches) if outcome in ("failed", "unfinished") else Causality((), ())
     if outcome == "unfinished":  # only what a rule knows makes a launch without an end a failed one
-        causality = Causality(tuple(c for c in causality.causes if c.match), causality.consequences)
+        known = (c for c in causality.causes if c.match and not got_further(attempt, c.failure.start))
+        causality = Causality(tuple(known), causality.consequences)
         outcome = "failed" if causality.causes else outcome
     diagnoses = tuple(
         _diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge)

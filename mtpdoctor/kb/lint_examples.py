@@ -20,7 +20,7 @@ from mtpdoctor.release import release_or_none
 
 if TYPE_CHECKING:
     from mtpdoctor.kb.lint import Hooks
-    from mtpdoctor.log.types import LogReading
+    from mtpdoctor.log.types import Attempt, LogReading
 
 FREQUENT = 20  # a literal on more lines of one healthy log than this is a bad one to look for
 _GPU = re.compile(r"(?:(?P<count>\d+)x)?(?:sm(?P<sm>\d+)|(?P<platform>[a-z]+))(?:@(?P<gib>[\d.]+))?$")
@@ -190,6 +190,20 @@ def _commands(rule: Rule, hooks: Hooks) -> list[Problem]:
     return found
 
 
+def _survived(attempt: Attempt) -> set[tuple[int, int, int]]:
+    """Lines of errors that the reading itself knows to have taken nothing down."""
+    lines: set[tuple[int, int, int]] = set()
+    for event in attempt.events:
+        if event.fatal:
+            continue
+        lines.add(event.line.key)
+        traceback = event.traceback
+        while traceback is not None:
+            lines.update(line.key for line in traceback.lines)
+            traceback = traceback.inner
+    return lines
+
+
 def _healthy(path: Path, focus: set[str], knowledge: Knowledge) -> list[Problem]:
     text = path.read_text(encoding="utf-8", errors="replace")
     reading = read_text(text, knowledge)
@@ -206,9 +220,10 @@ def _healthy(path: Path, focus: set[str], knowledge: Knowledge) -> list[Problem]
                 )
     if reading.attempt is None:
         return found
+    survived = _survived(reading.attempt)
     for match in match_rules(knowledge, reading, reading.attempt, example_facts({})):
         rule = match.rule
-        if rule.id in focus and rule.role is Role.CAUSE:
+        if rule.id in focus and _must_be_silent(rule) and match.line.key not in survived:
             where = f"{path.name}:{match.line.number}"
             found.append(origin_problem(rule, f"fires on a healthy log, {where}: {match.line.text[:100]!r}"))
     return found

@@ -16,6 +16,7 @@ from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.types import Match, Pattern, Rule, Span
+from mtpdoctor.log.quoted import quotes_request
 from mtpdoctor.log.types import Attempt, Line, LogReading, Traceback
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, parse_release, release_or_none
@@ -181,6 +182,8 @@ class _Matcher:
             owner = self.owner.get(line.key)
             # Source code says what could be raised; it counts only where the exception says nothing.
             if owner is not None and owner.traceback.message and _is_source(line, owner.traceback):
+                continue
+            if quotes_request(line.body):
                 continue
             match = self._search_line(_compile(pattern.regex), line.text, pattern.literal)
             if match is not None:

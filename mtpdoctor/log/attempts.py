@@ -11,6 +11,7 @@ from mtpdoctor.log.events import RawEvent, exit_status
 from mtpdoctor.log.observe import Observer
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.stages import READY, WORKER_UP, is_batch, mark_of, stage_of_stack, stage_of_traceback
+from mtpdoctor.log.survival import goes_on, outlived_by
 from mtpdoctor.log.tracelines import is_record
 from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Span, Stage, StageMark
 from mtpdoctor.patterns import lazy
@@ -238,7 +239,7 @@ def build_attempt(
     raw = [i.event for i in items if i.event is not None]
     healthy = sorted([m.line for m in marks] + batches, key=lambda x: x.key)
     shutdown = _shutdown(raw, ready)
-    events = tuple(_weigh(raw, marks, healthy, shutdown, ready))
+    events = tuple(_weigh(raw, marks, healthy, batches, shutdown, ready))
     observer = Observer()
     for line in lines:
         observer.feed(line)
@@ -299,22 +300,24 @@ def _weigh(
     raw: Sequence[RawEvent],
     marks: Sequence[StageMark],
     healthy: Sequence[Line],
+    batches: Sequence[Line],
     shutdown: RawEvent | None,
     ready: Line | None,
 ) -> list[Event]:
-    died = any(e.weight in (Weight.FOLLOWS, Weight.DIES) for e in raw)
+    outlived = {e.line.key for e in raw if outlived_by(e, raw, batches, ready)}
+    died = any(e.weight in (Weight.FOLLOWS, Weight.DIES) and e.line.key not in outlived for e in raw)
     events: list[Event] = []
     dying: Stage | None = None  # stage of the last failure: what follows from it happened there
     for event in raw:
         told = _stage_at(event, marks, ready)
         stage = told or _stage_by_text(event)
         fatal = False
-        if shutdown is not None and event.first.key >= shutdown.first.key:
+        if (shutdown is not None and event.first.key >= shutdown.first.key) or event.line.key in outlived:
             fatal = False
         elif event.weight in (Weight.DIES, Weight.FOLLOWS):
             fatal = not (event.main and ready is not None and ready.key > event.end.key)
         elif event.weight is Weight.LIKELY:
-            fatal = not _goes_on(event, healthy, ready)
+            fatal = not goes_on(event, healthy, ready)
             if fatal and ready is not None and event.first.key > ready.key and not died:
                 # an error told while serving and nothing that says that the server went down
                 fatal = event.traceback is not None and not is_record(event.traceback.root.head)
@@ -335,15 +338,6 @@ def _weigh(
             )
         )
     return sorted(events, key=lambda e: e.line.key)
-
-
-def _goes_on(event: RawEvent, healthy: Sequence[Line], ready: Line | None) -> bool:
-    """Did the launch get further, in the same stream, after the event?"""
-    end = event.end.key
-    same = [h for h in healthy if h.key > end and h.stream == event.line.stream and h.file == event.line.file]
-    if event.rank is not None and not (ready is not None and ready.key > end):
-        same = [h for h in same if h.rank == event.rank]
-    return bool(same)
 
 
 def _stage_at(event: RawEvent, marks: Sequence[StageMark], ready: Line | None) -> Stage | None:

@@ -180,7 +180,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.ERROR, W.LIKELY, "ninja: build stopped"),
     _p(K.ERROR, W.LIKELY, "No matching distribution found"),
     # SGLang's own way of saying that it gives up
-    _p(K.ERROR, W.DIES, "atchdog timeout", r"(?i)watchdog timeout"),
+    _p(K.ERROR, W.DIES, "atchdog timeout", r"(?i)watchdog timeout(?!.*soft=True)"),
     _p(K.ERROR, W.DIES, "Initialization failed"),
     _p(K.ERROR, W.DIES, "Application startup failed"),
     _p(K.ERROR, W.LIKELY, "Health check failed", r"Health check failed"),

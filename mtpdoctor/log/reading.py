@@ -17,6 +17,7 @@ from mtpdoctor.log import observe as _observe
 from mtpdoctor.log import stages as _stages
 from mtpdoctor.log import traceback as _traceback
 from mtpdoctor.log.events import RawEvent
+from mtpdoctor.log.quoted import unquoted
 from mtpdoctor.log.scan import ScannedLog, scan
 from mtpdoctor.log.source import LogSource, open_source
 from mtpdoctor.log.tracelines import is_frame
@@ -241,6 +242,7 @@ class _Reader:
     def _take(self, number: int, first: int, last: int) -> None:
         for start in range(first, last + 1, 2000):
             for line in self._hits.window(number, start, min(start + 1999, last)):
+                line = unquoted(line)
                 self._lines.append(line)
                 if not self._parser.feed(line):
                     self._plain.append(line)
