@@ -5,7 +5,7 @@ with what the preflight rules foresee for the same command, host and model confi
 agreement in accept/reject, false alarms (refused here, accepted by SGLang), cases that a missing fact
 left open, and what was missed, by the place in SGLang that raised.
 
-    python benchmarks/agreement.py [--half 0|1] [--misses N] [FILE...]
+    python benchmarks/agreement.py [--kind shared|wide] [--half 0|1] [--misses N] [FILE...]
 """
 
 from __future__ import annotations
@@ -89,6 +89,11 @@ def half_of(record: dict[str, Any]) -> int:
     return int(digits or 0) % 2
 
 
+def kind_of_command(record: dict[str, Any]) -> str:
+    """``shared``: what people combine; ``wide``: every flag now and then (their ids begin with w)."""
+    return "wide" if str(record["id"]).startswith("w") else "shared"
+
+
 @lru_cache(maxsize=64)
 def model_of(name: str) -> ModelFacts:
     return read_model(MODELS / name)
@@ -165,10 +170,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="recorded verdicts")
     parser.add_argument("--half", type=int, choices=(0, 1), help="only this half of the cases")
+    parser.add_argument("--kind", choices=("shared", "wide"), help="only commands of this distribution")
     parser.add_argument("--misses", type=int, default=0, metavar="N", help="show N cases of each kind")
     args = parser.parse_args()
     files = args.files or sorted(VERDICTS.glob("*.jsonl*"))
     records = [r for r in read_records(files) if args.half is None or half_of(r[1]) == args.half]
+    records = [r for r in records if args.kind in (None, kind_of_command(r[1]))]
     result = compare(records, load_knowledge())
     print(f"{'release':16} {'cases':>6} {'agree':>7} {'false alarms':>13} {'missed':>7} {'unknown':>8}")
     for release in sorted(result, key=parse_release):
