@@ -13,8 +13,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import Fact, Facts, Source, make_facts
-from mtpdoctor.host.facts import host_facts
-from mtpdoctor.model.facts import model_facts
 from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.arguments import default_arguments
@@ -95,7 +93,7 @@ def build_case(
     if release:
         layers.append(make_facts({"release": release}, Source.USER, "--sglang"))
     if host is not None and host.pretended:
-        layers.append(host_facts(host))
+        layers.append(_of_host(host))
     if document is not None:
         layers.append(command_facts(document.command, command_where or "command"))
     if reading is not None and attempt is not None:
@@ -103,9 +101,9 @@ def build_case(
     if document is not None:
         layers.append(typed_arguments(document.command, command_where or "command"))
     if host is not None and not host.pretended:
-        layers.append(host_facts(host))
+        layers.append(_of_host(host))
     if model is not None:
-        layers.append(model_facts(model))
+        layers.append(_of_model(model))
     facts = Facts({}).merged(*layers)
     known = facts.look("release")
     if isinstance(known, str):
@@ -118,6 +116,18 @@ def build_case(
         command_where=command_where,
         reconstructed=reconstructed,
     )
+
+
+def _of_host(host: HostFacts) -> Facts:
+    from mtpdoctor.host.facts import host_facts
+
+    return host_facts(host)
+
+
+def _of_model(model: ModelFacts) -> Facts:
+    from mtpdoctor.model.facts import model_facts
+
+    return model_facts(model)
 
 
 def command_facts(command: LaunchCommand, where: str) -> Facts:

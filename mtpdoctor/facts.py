@@ -63,7 +63,7 @@ class Facts(Mapping[str, Any]):
     read, a ``flag.`` that is not there was not typed, so looking it up gives None, not UNKNOWN.
     """
 
-    __slots__ = ("_facts", "closed", "contradictions")
+    __slots__ = ("_closed", "_facts", "closed", "contradictions")
 
     def __init__(
         self,
@@ -74,6 +74,7 @@ class Facts(Mapping[str, Any]):
         self._facts = dict(facts)
         self.contradictions = contradictions
         self.closed = closed
+        self._closed = tuple(closed)
 
     def __getitem__(self, name: str) -> Any:
         return self._facts[name].value
@@ -89,7 +90,7 @@ class Facts(Mapping[str, Any]):
         fact = self._facts.get(name)
         if fact is not None:
             return fact.value
-        return None if any(name.startswith(p) for p in self.closed) else UNKNOWN
+        return None if name.startswith(self._closed) else UNKNOWN
 
     def fact(self, name: str) -> Fact | None:
         return self._facts.get(name)

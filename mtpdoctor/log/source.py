@@ -18,7 +18,6 @@ from typing import IO, BinaryIO
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.log.binary import binary_kind, compression_of
-from mtpdoctor.log.decompress import Damage, decompressed
 
 _PIECE = 1 << 18
 _IN_MEMORY = 8 << 20  # spilled input up to this size stays in memory
@@ -175,6 +174,8 @@ def _encoding_of(head: bytes) -> str | None:
 
 def _spilled(name: str, read: Callable[[int], bytes]) -> LogSource:
     """Everything ``read`` gives, decompressed and transcoded, as a source of its own."""
+    from mtpdoctor.log.decompress import Damage, decompressed
+
     first = b""
     while len(first) < 4096:  # pipes give little at a time
         piece = read(4096 - len(first))

@@ -182,10 +182,10 @@ def date(
         found = by_fields(fields, complete)
         shown = f"the {len(fields)} fields of server_args"
         narrow(found, f"{shown} are those of {_range(found)}" if found else "")
-    from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
+    if usage:
+        from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
 
-    listed = flags_of_usage(usage)
-    if listed:
+        listed = flags_of_usage(usage)
         found = releases_of_usage(listed)
         narrow(found, f"the {len(listed)} flags of the usage text are those of {_range(found)}")
     if frames:
