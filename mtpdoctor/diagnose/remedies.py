@@ -27,6 +27,7 @@ from mtpdoctor.kb.undecided import undecided
 from mtpdoctor.launch.document import LaunchDocument
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Edit, EditOp, FlagUse, Form
+from mtpdoctor.log.types import Stage
 from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.flags import FlagSpec, flag_table
@@ -35,6 +36,7 @@ from mtpdoctor.sglang.releases import known_releases
 
 MAX_ROUNDS = 6
 _OPEN = re.compile(r"<[^<>]+>")
+_BEFORE_CHECKS = frozenset({Stage.ENV.value, Stage.IMPORT.value, Stage.ARGPARSE.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,12 @@ def fixes_of(match: Match, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
 def launch_facts(case: Case, knowledge: Knowledge) -> Facts:
     """The facts that remedies are worked out over: before a launch, the arguments as SGLang would
     resolve them; with a log, as the log shows them."""
-    return case.facts if case.reading is not None else resolved(case.facts, knowledge.resolution).facts
+    return resolved(case.facts, knowledge.resolution).facts if _untried(case) else case.facts
+
+
+def _untried(case: Case) -> bool:
+    """No log shows what SGLang makes of the command: there is none, or it ended in the parser."""
+    return case.reading is None or case.facts.look("log.stage") in _BEFORE_CHECKS
 
 
 def _expanded(match: Match, case: Case) -> list[Remedy]:
@@ -232,7 +239,7 @@ class _Step:
 def _next_step(fatal: Sequence[Foreseen], case: Case, facts: Facts, seen: set[str]) -> _Step | None:
     """The first safe remedy of any of the problems; where there is none, the first risky one. With a
     log at hand only safe ones: the log is better evidence of what comes next than a forecast."""
-    for safety in (Safety.SAFE, Safety.RISKY) if case.reading is None else (Safety.SAFE,):
+    for safety in (Safety.SAFE, Safety.RISKY) if _untried(case) else (Safety.SAFE,):
         for problem in fatal:
             for remedy in problem.rule.remedies:
                 if remedy.safety is safety and (step := _step(remedy, problem.rule, case, facts, seen)):
