@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mtpdoctor.kb import lint_examples, lint_static
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.load import knowledge_files, knowledge_folder, origin_problem, read_rules
+from mtpdoctor.kb.resolution_source import read_resolution, resolution_files
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.kb.yaml_source import Problem
 
@@ -77,10 +78,14 @@ def report(
     folder = folder or knowledge_folder()
     base = folder.resolve().parent
     chosen = [Path(f).resolve() for f in files] if files else None
+    steps = [f.resolve() for f in resolution_files(folder)]
     all_files = list(dict.fromkeys([f.resolve() for f in knowledge_files(folder)] + (chosen or [])))
+    all_files = [f for f in all_files if f not in steps]
     problems: list[Problem] = []
+    read_resolution(steps, problems, base)
     rules = read_rules(all_files, problems, base)
-    shown = {str(f.relative_to(base)) if f.is_relative_to(base) else str(f) for f in chosen or all_files}
+    every = chosen or [*all_files, *steps]
+    shown = {str(f.relative_to(base)) if f.is_relative_to(base) else str(f) for f in every}
     focus = [r for r in rules if r.origin.rpartition(":")[0] in shown]
     if healthy is None:
         healthy = sorted(p for pattern in HEALTHY_FOLDERS for p in base.glob(pattern))

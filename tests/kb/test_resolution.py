@@ -13,6 +13,7 @@ from mtpdoctor.diagnose.preflight import foreseen
 from mtpdoctor.facts import UNKNOWN, Facts, Source, make_facts
 from mtpdoctor.host.spec import parse_gpu_spec
 from mtpdoctor.kb.conditions import parse_condition
+from mtpdoctor.kb.lint import lint
 from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.kb.resolution import Resolution, Resolved, by_kind, resolved
 from mtpdoctor.kb.resolution_source import read_resolution, resolution_in, resolution_out
@@ -248,3 +249,14 @@ def test_knowing_more_never_contradicts(command, release):
         for name in less:
             if name.startswith(("arg.", "step.")) and less.look(name) is not UNKNOWN:
                 assert more.look(name) == less.look(name), (name, gpu)
+
+
+def test_lint_reads_the_resolution_too(tmp_path):
+    folder = tmp_path / "knowledge"
+    (folder / "resolution").mkdir(parents=True)
+    file = folder / "resolution" / "steps.yaml"
+    file.write_text("blocks:\n  a:\n  - set: {page_sizes!: 1}\n")
+    assert [(p.file, p.line) for p in lint(folder)] == [("knowledge/resolution/steps.yaml", 3)]
+    assert [(p.file, p.line) for p in lint(folder, [file])] == [("knowledge/resolution/steps.yaml", 3)]
+    file.write_text("blocks:\n  a:\n  - set: {page_size: 1}\n")
+    assert lint(folder, [file]) == []
