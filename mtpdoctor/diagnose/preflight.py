@@ -47,6 +47,21 @@ def foreseen(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
     return tuple(sorted(out, key=lambda f: (not f.certain, f.severity != "fatal")))
 
 
+def surely_fatal(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
+    """The certain fatal ones of ``foreseen``, without weighing what else there is: asked for every fix."""
+    named = facts.look("release")
+    release = release_or_none(named) if named is not UNKNOWN else None
+    launches = by_kind(facts, knowledge.resolution)
+    return tuple(
+        Foreseen(rule, fill(rule.title, launches[0].facts), rule.severity, True)
+        for rule in knowledge.predicting(release)
+        if rule.severity == "fatal"
+        and rule.predicts is not None
+        and rule.releases.holds(release) is True
+        and all(evaluate(rule.predicts, launch.facts) for launch in launches)
+    )
+
+
 def _missing(
     condition: Condition, launches: Sequence[Resolved], truths: Sequence[bool | None]
 ) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.preflight import Foreseen, foreseen
+from mtpdoctor.diagnose.preflight import Foreseen, surely_fatal
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.errors import UserError
 from mtpdoctor.facts import Facts
@@ -212,7 +212,7 @@ def prove(
         if unknown:
             return Proof(document, edits, "none", (*notes, *unknown), risks)
         trial = case.with_document(document)
-        fatal = [p for p in foreseen(knowledge, trial.facts) if p.severity == "fatal" and p.certain]
+        fatal = surely_fatal(knowledge, trial.facts)
         if not fatal:
             verified = "rules"
             break
