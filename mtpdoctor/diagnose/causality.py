@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mtpdoctor.diagnose.failures import Failure, collect
+from mtpdoctor.diagnose.order import in_time
 from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.log.types import Attempt, EventKind, Line
 from mtpdoctor.patterns import lazy
@@ -40,7 +41,7 @@ class Causality:
 
 def find_causes(attempt: Attempt, matches: Sequence[Match]) -> Causality:
     """The causes of an attempt that failed; none when nothing in it looks like a failure."""
-    failures = collect(attempt, matches)
+    failures = in_time(collect(attempt, matches))
     open_failures = [f for f in failures if not f.is_consequence]
     first = _first(open_failures, attempt)
     if first is None:
@@ -57,7 +58,7 @@ def find_causes(attempt: Attempt, matches: Sequence[Match]) -> Causality:
             c.match is None or cause.match is None or c.match.rule.id != cause.match.rule.id for c in causes
         ):
             causes.append(cause)
-    consequences = _consequences(attempt, matches, failures, causes[0].root, tuple(c.root for c in causes))
+    consequences = _consequences(attempt, matches, failures, root, tuple(c.root for c in causes))
     return Causality(tuple(causes), consequences)
 
 
@@ -95,13 +96,14 @@ def _explained_by(first: Failure, failures: Sequence[Failure]) -> Failure:
         if any(m.rule.id in first.explained_by for m in failure.matches):
             return failure
     specific = [f for f in failures if f.specific and f is not first]
-    before = [f for f in specific if f.start.key < first.start.key]
+    earlier = failures[: next(i for i, f in enumerate(failures) if f is first)]
+    before = [f for f in earlier if f.specific]
     if before:
         return before[-1]
     if first.matches and specific:  # a symptom here, the cause named by another rank or process
         return specific[0]
     if not first.matches:
-        symptom_before = [f for f in failures if f.matches and f.fatal and f.start.key < first.start.key]
+        symptom_before = [f for f in earlier if f.matches and f.fatal]
         if symptom_before:
             return symptom_before[-1]
     return first
@@ -148,7 +150,7 @@ def _consequences(
     attempt: Attempt,
     matches: Sequence[Match],
     failures: Sequence[Failure],
-    root: Line | None,
+    root: Failure | None,
     roots: tuple[Line, ...],
 ) -> tuple[Line, ...]:
     """Lines that follow from the root cause, in reading order, each once."""
@@ -160,9 +162,9 @@ def _consequences(
     for event in attempt.events:
         if event.kind in (EventKind.SIGNAL, EventKind.EXIT):
             lines[event.line.key] = event.line
+    after = False
     for failure in failures:
-        if (failure.is_consequence and failure.event is not None) or (
-            root is not None and failure.event is not None and failure.fatal and failure.start.key > root.key
-        ):
+        if failure.event is not None and (failure.is_consequence or (after and failure.fatal)):
             lines[failure.event.line.key] = failure.event.line
+        after = after or failure is root
     return tuple(line for key, line in sorted(lines.items()) if key not in taken)

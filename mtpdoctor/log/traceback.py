@@ -141,6 +141,10 @@ class TracebackParser:
         return self._other(stream, line, tag, margin, body)
 
     def _head(self, stream: _Stream, line: Line, tag: str | None, body: str) -> bool:
+        if is_record(line) and any(
+            n.head.text == line.text and len(n.lines) == 1 for n in stream.open
+        ):  # a log whose lines are doubled
+            return True
         before = body[: body.index(HEAD)]
         group = GROUP_HEAD in body
         margin = group or (bool(MARGIN.match(body)) and any(n.margin for n in stream.open))
