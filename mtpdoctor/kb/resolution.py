@@ -112,6 +112,7 @@ def by_kind(facts: Facts, resolution: Resolution) -> tuple[Resolved, ...]:
     if release is None:
         return (Resolved(facts),)
     steps = resolution.steps(release)
+    facts = _under_every_name(facts)
     if not resolution.kinds or facts.look("model.architecture") is not UNKNOWN:
         return (_run(facts, steps),)
     worlds = (make_facts(kind, Source.DERIVED, "a kind of model") for kind in resolution.kinds)
@@ -139,6 +140,19 @@ def _common(facts: Facts, each: tuple[Resolved, ...]) -> Resolved:
     return Resolved(Facts(known, facts.contradictions, each[0].facts.closed), dict(each[0].decided), because)
 
 
+def _under_every_name(facts: Facts) -> Facts:
+    """Every argument also under the names it has in other releases."""
+    known = {name: fact for name in facts if (fact := facts.fact(name))}
+    for name, fact in list(known.items()):
+        if name.startswith("arg."):
+            for dest in same_option(name[4:]):
+                known.setdefault(f"arg.{dest}", fact)
+    # A step.* fact that no step has set is absent, not unknown; and so is, once the release's
+    # arguments are there, one that the release does not have.
+    closed = facts.closed | ({"step.", "arg."} if "arg.tp_size" in known else {"step."})
+    return Facts(known, facts.contradictions, closed)
+
+
 class _Bench(Facts):
     """The facts while they are being resolved."""
 
@@ -146,14 +160,7 @@ class _Bench(Facts):
 
     def __init__(self, facts: Facts) -> None:
         known = {name: fact for name in facts if (fact := facts.fact(name))}
-        for name, fact in list(known.items()):
-            if name.startswith("arg."):
-                for dest in same_option(name[4:]):
-                    known.setdefault(f"arg.{dest}", fact)
-        # A step.* fact that no step has set is absent, not unknown; and so is, once the release's
-        # arguments are there, one that the release does not have.
-        closed = facts.closed | ({"step.", "arg."} if "arg.tp_size" in known else {"step."})
-        super().__init__(known, facts.contradictions, closed)
+        super().__init__(known, facts.contradictions, facts.closed)
         self.decided: dict[str, Step] = {}
         self.because: dict[str, tuple[str, ...]] = {}
 
