@@ -23,7 +23,6 @@ from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.resolution import resolved
 from mtpdoctor.kb.templates import resolve_edit, resolve_remedy
 from mtpdoctor.kb.types import ALWAYS, EditTemplate, Match, Remedy, Rule, Safety
-from mtpdoctor.kb.undecided import undecided
 from mtpdoctor.launch.document import LaunchDocument
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Edit, EditOp, FlagUse, Form
@@ -158,6 +157,8 @@ def diff_of(before: LaunchDocument, after: LaunchDocument) -> str | None:
 
 def _condition_in_words(remedy: Remedy, case: Case, facts: Facts, match: Match) -> str:
     parts = []
+    from mtpdoctor.kb.undecided import undecided
+
     open_part = undecided(remedy.when, facts, match.captures)
     if open_part != ALWAYS:
         parts.append(describe(open_part))

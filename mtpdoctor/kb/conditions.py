@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import UNKNOWN, Facts
-from mtpdoctor.kb.condition_words import describe
 from mtpdoctor.kb.fact_names import check_fact_name, is_version_fact
 from mtpdoctor.kb.types import ALWAYS, Condition
 from mtpdoctor.release import Release, ReleaseRange, parse_release, release_or_none
@@ -205,6 +204,13 @@ def _check_regex(pattern: str, line: int) -> None:
         parse_regex(pattern)
     except ValueError as error:
         raise ConditionError(f"matches: {error}", line) from None
+
+
+def describe(condition: Condition) -> str:
+    """The condition in words, to stand after "if"."""
+    from mtpdoctor.kb.condition_words import describe as in_words  # most runs have nothing to say of one
+
+    return in_words(condition)
 
 
 # --- evaluation -------------------------------------------------------------------------------------
