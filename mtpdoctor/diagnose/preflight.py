@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.kb.load import Knowledge
-from mtpdoctor.kb.resolution import MODEL, Resolved, by_kind
+from mtpdoctor.kb.resolution import MODEL, Resolved, by_kind, each_kind
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Condition, Rule
 from mtpdoctor.records import dataclass
@@ -51,15 +51,19 @@ def surely_fatal(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
     """The certain fatal ones of ``foreseen``, without weighing what else there is: asked for every fix."""
     named = facts.look("release")
     release = release_or_none(named) if named is not UNKNOWN else None
-    launches = by_kind(facts, knowledge.resolution)
-    return tuple(
-        Foreseen(rule, fill(rule.title, launches[0].facts), rule.severity, True)
+    launches = each_kind(facts, knowledge.resolution)
+    first = next(launches)
+    fatal = [
+        rule
         for rule in knowledge.predicting(release)
         if rule.severity == "fatal"
         and rule.predicts is not None
         and rule.releases.holds(release) is True
-        and all(evaluate(rule.predicts, launch.facts) for launch in launches)
-    )
+        and evaluate(rule.predicts, first.facts)
+    ]
+    for launch in launches if fatal else ():  # few have any: most fixes need no further kind of model
+        fatal = [rule for rule in fatal if rule.predicts is None or evaluate(rule.predicts, launch.facts)]
+    return tuple(Foreseen(rule, fill(rule.title, first.facts), rule.severity, True) for rule in fatal)
 
 
 def _missing(

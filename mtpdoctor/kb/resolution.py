@@ -11,14 +11,14 @@ can ask what an argument was at the moment SGLang looked at it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mtpdoctor.facts import UNKNOWN, Fact, Facts, Source, make_facts
 from mtpdoctor.kb.conditions import evaluate, unknown_facts
 from mtpdoctor.kb.templates import computed
 from mtpdoctor.kb.types import ALWAYS, Condition
+from mtpdoctor.records import dataclass, field
 from mtpdoctor.release import Release, ReleaseRange, release_or_none
 from mtpdoctor.sglang.options import same_option
 
@@ -107,16 +107,23 @@ def resolved(facts: Facts, resolution: Resolution) -> Resolved:
 
 def by_kind(facts: Facts, resolution: Resolution) -> tuple[Resolved, ...]:
     """The resolution for each kind of model that the launch may have: one where the model is known."""
+    return tuple(each_kind(facts, resolution))
+
+
+def each_kind(facts: Facts, resolution: Resolution) -> Iterator[Resolved]:
+    """``by_kind`` one after another: whoever stops early spares the rest."""
     named = facts.look("release")
     release = release_or_none(named) if isinstance(named, str) else None
     if release is None:
-        return (Resolved(facts),)
+        yield Resolved(facts)
+        return
     steps = resolution.steps(release)
     facts = _under_every_name(facts)
     if not resolution.kinds or facts.look("model.architecture") is not UNKNOWN:
-        return (_run(facts, steps),)
-    worlds = (make_facts(kind, Source.DERIVED, "a kind of model") for kind in resolution.kinds)
-    return tuple(_run(facts.merged(world), steps) for world in worlds)
+        yield _run(facts, steps)
+        return
+    for kind in resolution.kinds:
+        yield _run(facts.merged(make_facts(kind, Source.DERIVED, "a kind of model")), steps)
 
 
 def _run(facts: Facts, steps: Iterable[Step]) -> Resolved:

@@ -42,7 +42,10 @@ def translate_name(name: str, release: Release | None) -> Translation:
     table = flag_table(release)
     spec = table.get(name)
     if spec is None and (short := table.resolve(name)) is not None:
-        return Translation(short.name, f"{name} is short for {short.name}")
+        now = _successor(short, table) or short
+        return Translation(
+            now.name, f"{name} is short for {short.name}" + (f", now {now.name}" if now is not short else "")
+        )
     if spec is not None and spec.refused is None:
         successor = _successor(spec, table)
         if successor is None or name == successor.name:
