@@ -9,10 +9,8 @@ from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
 from mtpdoctor.diagnose.contradictions import contradictions_of
 from mtpdoctor.diagnose.dating import date_log, in_words
 from mtpdoctor.diagnose.given import Given
-from mtpdoctor.diagnose.reconstruct import reconstructed_command
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
-from mtpdoctor.diagnose.unknown import next_steps, title_of
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.match import Matches, match_rules
@@ -24,7 +22,7 @@ from mtpdoctor.launch.types import Form
 from mtpdoctor.log.command_line import launch_command
 from mtpdoctor.log.reading import outcome as outcome_of
 from mtpdoctor.log.survival import got_further
-from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
+from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading, Stage
 
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.raise_site import SourceSays
@@ -48,7 +46,7 @@ def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) 
     matches = match_rules(knowledge, reading, attempt, case.facts)
     causality = find_causes(attempt, matches) if outcome in ("failed", "unfinished") else Causality((), ())
     if outcome == "unfinished":  # only what a rule knows makes a launch without an end a failed one
-        known = (c for c in causality.causes if c.match and not got_further(attempt, c.failure.start))
+        known = (c for c in causality.causes if c.match and not _outlived(c, attempt))
         causality = Causality(tuple(known), causality.consequences)
         outcome = "failed" if causality.causes else outcome
     diagnoses = tuple(
@@ -71,6 +69,13 @@ def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) 
     )
 
 
+def _outlived(cause: Cause, attempt: Attempt) -> bool:
+    """In a launch without an end: did it go on after this, or was the exception one that was handled?"""
+    event = cause.failure.event
+    handled = event is not None and event.kind is EventKind.TRACEBACK and not event.fatal
+    return handled or got_further(attempt, cause.failure.start)
+
+
 def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, tuple[str, ...]]:
     """The case of an attempt, and notes on what was odd about its command."""
     notes: list[str] = []
@@ -85,6 +90,8 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
             except UserError as error:
                 notes.append(f"the launch command on line {line.number} could not be read: {error}")
     if document is None:
+        from mtpdoctor.diagnose.reconstruct import reconstructed_command
+
         text_or_none = reconstructed_command(attempt)
         if text_or_none is not None:
             document, where, rebuilt = read_launch(text_or_none), "server_args of the log", True
@@ -110,6 +117,8 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
 def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:
     match = cause.match
     if match is None:
+        from mtpdoctor.diagnose.unknown import next_steps, title_of
+
         said = _source_says(cause, case, knowledge)
         return Diagnosis(
             rule=None,

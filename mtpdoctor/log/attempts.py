@@ -320,7 +320,9 @@ def _weigh(
             fatal = not goes_on(event, healthy, ready)
             if fatal and ready is not None and event.first.key > ready.key and not died:
                 # an error told while serving and nothing that says that the server went down
-                fatal = event.traceback is not None and not is_record(event.traceback.root.head)
+                # (and a log that ends inside a traceback says nothing either)
+                traceback = event.traceback
+                fatal = traceback is not None and not is_record(traceback.root.head) and not traceback.cut
         if event.kind in (EventKind.SIGNAL, EventKind.EXIT) and event.weight is Weight.FOLLOWS:
             stage = told = dying or stage
         elif fatal:

@@ -53,7 +53,8 @@ _SERIOUS_INTRO = lazy(
 # Said on the line above a traceback, or in the record that it belongs to.
 _HARMLESS_INTRO = lazy(
     r"Exception ignored in|Task exception was never retrieved|Exception in ASGI application|--- Logging error ---|^future: <Task"
-    r"|Error processing request|Error in request|while handling request|Error while loading conda",
+    r"|Error processing request|Error in request|while handling request|Error while loading conda"
+    r"|Can not initialize OpenAIServingResponses|retry\(\) failed once|tool call parsing error",
     re.I,
 )
 _DEAD_CHILD = (
