@@ -95,8 +95,8 @@ def show(name: str, a: list[float], b: list[float], peak: float) -> None:
     ratio = statistics.median(x / y for x, y in zip(a, b, strict=True))
     print(
         f"{name}: {statistics.median(a):.3f} s against {statistics.median(b):.3f} s, "
-        f"ratio {ratio:.2f} (of {len(a)} pairs: {min(x / y for x, y in zip(a, b)):.2f} to "
-        f"{max(x / y for x, y in zip(a, b)):.2f}), peak {peak:.0f} MiB"
+        f"ratio {ratio:.2f} (of {len(a)} pairs: {min(x / y for x, y in zip(a, b, strict=True)):.2f} to "
+        f"{max(x / y for x, y in zip(a, b, strict=True)):.2f}), peak {peak:.0f} MiB"
     )
 
 

@@ -157,6 +157,8 @@ def _written(use: FlagUse) -> Iterator[tuple[str, Any]]:
     yield use.name.lstrip("-").replace("-", "_"), value
     spec = flag_table(None).get(use.name)
     chosen = spec.const if spec is not None and spec.const is not None and not use.values else value
+    if not use.values and use.name.startswith("--no-") and not use.dest.startswith("no_"):
+        chosen = False  # the negative form of a switch that has both
     for dest in same_option(use.dest):
         yield dest, chosen
 

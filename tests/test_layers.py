@@ -15,7 +15,7 @@ BASE = {"errors", "release", "facts", "text", "redact", "paths", "patterns", "re
 READERS = {"log", "launch", "host", "model", "sglang"}
 # part -> the parts it may import
 ALLOWED = {
-    **{part: BASE for part in BASE},
+    **dict.fromkeys(BASE, BASE),
     "log": BASE,
     "host": BASE,
     "model": BASE,

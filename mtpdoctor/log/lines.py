@@ -20,9 +20,7 @@ _RECORD = lazy(rf"\[({_TIME})((?: [A-Za-z_]+\d*(?:\[\d+\])?)*)\](?: |$)")
 _RANKS = lazy(r"(?:[A-Z][A-Z_]*\d+|encode_[a-z_]+\[\d+\])(?: [A-Z][A-Z_]*\d+)*$")
 # the end of a tqdm bar: everything a bar prints stands inside its brackets
 _BAR_END = lazy(r"\|\s*[\d.]+[kMGTP]?/[\d.?]+[kMGTP]?i?B?\s*\[[\d:?]+<[^\]]*\](?: *(?=\[20)|(?=\s*\S))")
-_GLUED = lazy(
-    r"(?<=[^\s\"'`(=,:{\[<>|\\])\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z_]+\d+)*\] "
-)
+_GLUED = lazy(r"(?<=[^\s\"'`(=,:{\[<>|\\])\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z_]+\d+)*\] ")
 
 
 def logical_lines(

@@ -40,4 +40,6 @@ def _learn(release: str, where: str | None) -> str | None:
         learn_tree(tree, release, cache_folder())
     except (UserError, OSError) as error:
         return f"SGLang {release} could not be learned: {error}"
-    return f"SGLang {release} is newer than the doctor's knowledge; its options were learned from {tree.origin}"
+    return (
+        f"SGLang {release} is newer than the doctor's knowledge; its options were learned from {tree.origin}"
+    )

@@ -393,3 +393,12 @@ def test_as_a_process(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     jsonschema.validate(json.loads(done.stdout), SCHEMA)
+
+
+@pytest.mark.parametrize(("switch", "verdict"), [("--enable", "reject"), ("--no-enable", "accept")])
+def test_the_negative_form_of_a_switch_switches_off(
+    capsys: pytest.CaptureFixture[str], switch: str, verdict: str
+) -> None:
+    command = f"{DENSE} --tp-size 2 {switch}-tp-lm-head-all-to-all".split()
+    _, document = check(capsys, *H100, "--sglang", "0.5.20", "--", "sglang", "serve", *command)
+    assert document["verdict"] == verdict

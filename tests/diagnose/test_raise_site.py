@@ -12,13 +12,13 @@ from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import reading_from_text
 from mtpdoctor.report.json import to_json
 
-SOURCE = '''\
+SOURCE = """\
 class ServerArgs:
     def _handle_widgets(self):
         if self.enable_mixed_chunk and self.page_size > 1:
             raise ValueError(f"Widgets do not turn with page size {self.page_size}.")
         assert self.tp_size % 2 == 0
-'''
+"""
 HEAD = (
     "$ python -m sglang.launch_server --model-path /m/Q --enable-mixed-chunk --page-size 16 --tp 3\n"
     "Traceback (most recent call last):\n"
