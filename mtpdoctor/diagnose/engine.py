@@ -107,7 +107,9 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
         release=given.release,
     )
     if case.release is None and (dating := date_log(reading, attempt)) is not None:
-        case = case.with_release(dating.releases[-1], "worked out", dating.text, certain=dating.release is not None)
+        case = case.with_release(
+            dating.releases[-1], "worked out", dating.text, certain=dating.release is not None
+        )
         notes.append(in_words(dating))
     if not rebuilt:
         notes.extend(contradictions_of(case))

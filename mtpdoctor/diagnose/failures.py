@@ -71,9 +71,7 @@ def collect(attempt: Attempt, matches: Sequence[Match]) -> tuple[Failure, ...]:
     # Words of a symptom on a line after which the launch is known to go on are none.
     harmless = silent | keys_of(matches, Role.DEGRADES)
     every_cause = [
-        m
-        for m in matches
-        if m.rule.role is Role.CAUSE and not (m.rule.generic and m.line.key in harmless)
+        m for m in matches if m.rule.role is Role.CAUSE and not (m.rule.generic and m.line.key in harmless)
     ]
     causes = unexplained(every_cause)
     named_causes = {m.line.key for m in causes}

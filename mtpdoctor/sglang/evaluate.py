@@ -55,7 +55,7 @@ class Evaluator:
             if text is not None:
                 try:
                     tree = ast.parse(text)
-                except SyntaxError:
+                except (SyntaxError, ValueError):  # ValueError: a NUL byte, on older Pythons
                     return None
                 module = Module(name, path, tree)
                 module.bind(tree.body)

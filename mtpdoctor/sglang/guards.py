@@ -79,7 +79,7 @@ def in_words(guard: Guard, table: FlagTable) -> str:
 def _parse(source: str) -> ast.expr | None:
     try:
         return ast.parse(source, mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError):  # ValueError: a NUL byte, on older Pythons
         return None
 
 

@@ -45,7 +45,7 @@ def learn_frames(source: SourceTree) -> dict[str, Functions]:
             continue
         try:
             tree = ast.parse(source.read(path) or "")
-        except SyntaxError:
+        except (SyntaxError, ValueError):  # ValueError: a NUL byte, on older Pythons
             continue
         spans: Functions = {}
         for node in ast.walk(tree):

@@ -70,7 +70,7 @@ def scan(path: str, text: str, *, with_guards: bool = True) -> Iterator[RaiseSit
     """
     try:
         tree = ast.parse(text)
-    except SyntaxError:
+    except (SyntaxError, ValueError):  # ValueError: a NUL byte, on older Pythons
         return
     yield from _Scanner(path, text.splitlines(), tree, with_guards).run()
 
@@ -280,7 +280,7 @@ def _reads(guards: Iterable[Guard], scope: dict[str, list[ast.expr]]) -> Iterato
     for guard in guards:
         try:
             tree = ast.parse(guard.source, mode="eval")
-        except SyntaxError:
+        except (SyntaxError, ValueError):  # ValueError: a NUL byte, on older Pythons
             continue
         pending: list[ast.AST] = [tree]
         followed: set[str] = set()

@@ -183,3 +183,7 @@ def test_format_strings_never_fail(text):
 @given(PIECES, PIECES)
 def test_joining_keeps_the_literals(left, right):
     assert "".join(join(left, right)) == "".join(left) + "".join(right)
+
+
+def test_a_nul_byte_in_a_source_is_no_error() -> None:
+    assert list(scan("x.py", "raise ValueError('a')\x00")) == []
