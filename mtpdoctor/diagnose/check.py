@@ -223,7 +223,8 @@ class _Launch:
 
     def _missing(self, case: Case) -> list[Problem]:
         """What this machine lacks, where the launch is to be here."""
-        if self.given.host is not None or case.document is None:
+        host = self.given.host
+        if case.document is None or (host is not None and not host.local):
             return []
         found = missing_here(case.document.command)
         return [self._from_text(m.log, m.stage.value, m.said, case, "rules") for m in found]

@@ -37,3 +37,4 @@ class HostFacts:
     packages: Mapping[str, str] = field(default_factory=dict)  # distribution -> version
     env: Mapping[str, str] = field(default_factory=dict)
     pretended: bool = False
+    local: bool = False  # this very machine, not a saved one
