@@ -179,10 +179,6 @@ def _is_bare(m: re.Match[str]) -> bool:
     return m.groupdict().get("v4") is not None
 
 
-def _never(m: re.Match[str], value: str) -> bool:
-    return False
-
-
 def _reference(m: re.Match[str], value: str) -> bool:
     """A variable stands there, not its value (in single quotes a shell would not expand it)."""
     return m.groupdict().get("v3") is None and _REFERENCE.match(value) is not None

@@ -12,9 +12,6 @@ MAX_USAGE_LINES = 900  # longer than the usage text of any release
 def date_log(reading: LogReading, attempt: Attempt) -> Dating | None:
     """Releases the attempt can be from: by the usage text argparse printed, the fields of the server
     arguments, or the lines its tracebacks go through. None when nothing in it tells."""
-    by_usage = _by_usage(reading, attempt)
-    if by_usage is not None:
-        return by_usage
     frames = [
         (frame.path, frame.lineno, frame.function)
         for event in attempt.events
@@ -24,23 +21,20 @@ def date_log(reading: LogReading, attempt: Attempt) -> Dating | None:
         if "/sglang/" in frame.path
     ]
     arguments = next((o.line.text for o in attempt.observations if o.name.startswith("arg.")), None)
-    dating = date(server_args=arguments, frames=frames)
+    dating = date(server_args=arguments, frames=frames, usage=_usage_text(reading, attempt))
     return dating if dating.releases else None
 
 
-def _by_usage(reading: LogReading, attempt: Attempt) -> Dating | None:
+def _usage_text(reading: LogReading, attempt: Attempt) -> tuple[str, ...]:
+    """The lines from ``usage:`` to the error that argparse printed after them."""
     for event in attempt.events:
         if event.kind is EventKind.ARGPARSE:
             first = max(attempt.first[1], event.line.number - MAX_USAGE_LINES)
             lines = reading.hits.window(event.line.file, first, event.line.number - 1)
             starts = [i for i, line in enumerate(lines) if "usage:" in line.text]
-            usage = lines[starts[-1] :] if starts else []
-            from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
-
-            releases = releases_of_usage(flags_of_usage(line.text for line in usage))
-            if releases:
-                return Dating(releases, ("by the options in its usage text",))
-    return None
+            if starts:
+                return tuple(line.text for line in lines[starts[-1] :])
+    return ()
 
 
 def in_words(dating: Dating) -> str:

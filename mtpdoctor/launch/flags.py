@@ -74,10 +74,6 @@ def flag_dest(name: str, table: FlagTable) -> str:
     return spec.dest if spec else name.lstrip("-").replace("-", "_")
 
 
-def same_flag(left: str, right: str, table: FlagTable) -> bool:
-    return flag_dest(left, table) == flag_dest(right, table)
-
-
 def looks_like_value(word: str) -> bool:
     """argparse's own view of a word: not an option string, a negative number, or text with a space."""
     if not word.startswith("-") or word == "-":

@@ -6,6 +6,7 @@ memory stays flat however well it was compressed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,22 +25,22 @@ class Damage:
         self.text: str | None = None
 
 
-class _Member:
+class _Member(ABC):
     """One member of a compressed stream. ``feed`` gives output pieces and may raise ``errors``."""
 
     errors: tuple[type[BaseException], ...] = ()
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        raise NotImplementedError
+    @abstractmethod
+    def feed(self, data: bytes) -> Iterator[bytes]: ...
 
     @property
-    def ended(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def ended(self) -> bool: ...
 
     @property
+    @abstractmethod
     def rest(self) -> bytes:
         """Input after the end of the member."""
-        raise NotImplementedError
 
 
 class _Gzip(_Member):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.types import Line, Observation
@@ -178,10 +177,3 @@ class Observer:
 
     def finish(self) -> tuple[Observation, ...]:
         return tuple(sorted(self._seen.values(), key=lambda o: (o.line.key, o.name)))
-
-
-def observations_of(lines: Iterable[Line]) -> tuple[Observation, ...]:
-    observer = Observer()
-    for line in lines:
-        observer.feed(line)
-    return observer.finish()

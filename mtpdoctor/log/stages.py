@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from mtpdoctor.log.types import Line, Stage, StageMark, Traceback
+from mtpdoctor.log.types import Line, Stage, Traceback
 from mtpdoctor.patterns import lazy
 
 READY = "The server is fired up and ready to roll!"
@@ -90,10 +90,6 @@ def is_batch(line: Line) -> bool:
 
 def _is_server_args(body: str) -> bool:
     return bool(re.match(r"\s*server_args=(?:ServerArgs\(|\{)", body)) or "server_args" not in body
-
-
-def marks_of(lines: Iterable[Line]) -> list[StageMark]:
-    return [StageMark(stage, line, line.rank) for line in lines if (stage := mark_of(line)) is not None]
 
 
 # -- stage of a traceback ------------------------------------------------------------------------------

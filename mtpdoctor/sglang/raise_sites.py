@@ -34,10 +34,6 @@ class SiteIndex:
             self._sites[path] = tuple(scan(path, text)) if text else ()
         return self._sites[path]
 
-    def argument_sites(self) -> tuple[RaiseSite, ...]:
-        """Statements of the argument-check files."""
-        return tuple(s for f in self.files() if f.startswith(ARGUMENT_FILES) for s in self.sites(f))
-
     def likely_files(self, message: str, limit: int = 24) -> list[str]:
         """Files whose text shares the rarest words with ``message``, best first; argument checks ahead."""
         wanted = set(re.findall(r"[A-Za-z_]{4,}", message))

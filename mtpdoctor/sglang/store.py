@@ -125,8 +125,3 @@ def read_table(path: Path) -> dict[str, Any]:
 
 def sort_releases(releases: Iterable[str]) -> list[str]:
     return sorted(releases, key=release_order)
-
-
-def span_texts(spans: Iterable[Sequence[Any]]) -> tuple[tuple[str, str | None], ...]:
-    """``(first, last)`` pairs with touching spans left apart; ``last`` None means the newest known."""
-    return tuple((s[0], s[1]) for s in spans)

@@ -218,13 +218,6 @@ class ShellReader:
         )
         self.sites += locate(words, around)
 
-    def read_one(self) -> list[Site]:
-        """Read the text as the words of one command, without control operators: line breaks are blanks."""
-        words = [t.word for t in tokenize(self.layer.text) if t.kind == "word" and t.word]
-        if words:
-            self._command(SimpleCommand((), tuple(words), words[0].start, words[-1].end))
-        return self.sites
-
     def _nested_sites(
         self, inner: Layer, bindings: Sequence[Binding], scope: Scope, add_env: AddEnv | None
     ) -> list[Site]:
