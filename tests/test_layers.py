@@ -22,10 +22,13 @@ ALLOWED = {
     "sglang": BASE | {"launch"},  # flag tables implement launch's FlagTable; edits are launch's
     "launch": BASE | {"sglang"},  # the union flag table is the default, loaded lazily
     "case": BASE | READERS,
+    "memory": BASE | READERS | {"case"},
     "kb": BASE | READERS,
-    "diagnose": BASE | READERS | {"case", "kb"},
-    "report": BASE | READERS | {"diagnose", "kb", "case"},
-    "cli": BASE | READERS | {"case", "kb", "diagnose", "report"},
+    "diagnose": BASE | READERS | {"case", "kb", "memory"},
+    "watch": BASE | READERS | {"case", "kb", "memory", "diagnose"},
+    "report": BASE | READERS | {"diagnose", "kb", "case", "memory", "watch"},
+    "tui": BASE | READERS | {"case", "kb", "memory", "diagnose", "watch", "report"},
+    "cli": BASE | READERS | {"case", "kb", "memory", "diagnose", "watch", "report", "tui"},
     "__main__": {"cli"},
     "__init__": set(),
 }

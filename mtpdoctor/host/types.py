@@ -8,9 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class GpuProcess:
+    """A process that holds memory of a GPU."""
+
     pid: int
     used_gib: float
     command: str
+    user: str | None = None
+    started: float | None = None  # seconds since the epoch
+    parent: int | None = None  # pid; 1 where the process that launched it is gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +26,70 @@ class Gpu:
     memory_gib: float | None
     free_gib: float | None = None
     processes: tuple[GpuProcess, ...] = ()
+    uuid: str | None = None
+    utilization: int | None = None  # percent, the last sample's
+    power_limit_w: float | None = None
+    persistence: bool | None = None
+    ecc: bool | None = None
+    mig: bool | None = None
+    numa_node: int | None = None
+    links: tuple[
+        str, ...
+    ] = ()  # to every GPU in order of index: "NV18", "PIX", "PXB", "PHB", "SYS", "X" itself
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The file system that holds a folder which a launch needs. Sizes in GiB."""
+
+    path: str
+    purpose: str  # "model", "Hugging Face cache", "temporary files", ...
+    free_gib: float
+    total_gib: float
+    kind: str | None = None  # file system type: "ext4", "overlay", "nfs4"
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A TCP port that somebody listens on."""
+
+    number: int
+    address: str
+    pid: int | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PythonEnvironment:
+    """A Python installation and the distributions in it, read from their metadata. Nothing is imported."""
+
+    executable: str
+    version: str | None
+    origin: str  # "--python", "running interpreter", "VIRTUAL_ENV", "conda", "PATH", ...
+    packages: Mapping[str, str] = field(default_factory=dict)  # distribution (normal form) -> version
+    duplicates: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # found in several folders: versions
+    folders: tuple[str, ...] = ()  # where the distributions lie
+    torch_cuda: str | None = None  # CUDA release that torch was built for
+    kernel_cuda: str | None = None  # the same of sgl-kernel / sglang-kernel
+    kernel_sms: tuple[int, ...] = ()  # GPU architectures that the kernel wheel has code for; () not known
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeFailure:
+    """A probe that failed or ran out of time: a finding, never the end of the others."""
+
+    probe: str
+    said: str
 
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What is known of a host; None or absent means not known. Sizes in GiB."""
+    """What is known of a host; None or absent means not known. Sizes in GiB.
+
+    ``packages`` are those of the environment that holds SGLang (``python``), the first of ``pythons``.
+    """
 
     platform: str | None  # "cuda", "rocm", "npu", "xpu", "cpu", "none"
     gpus: tuple[Gpu, ...] | None
@@ -38,3 +102,27 @@ class HostFacts:
     env: Mapping[str, str] = field(default_factory=dict)
     pretended: bool = False
     local: bool = False  # this very machine, not a saved one
+    name: str | None = None  # host name
+    system: str | None = None  # "Ubuntu 24.04.1 LTS, Linux 6.8.0-45-generic"
+    cpu: str | None = None  # model name
+    cpus: int | None = None  # logical CPUs that a process may use here
+    ram_free_gib: float | None = None  # available, as the kernel counts it
+    swap_gib: float | None = None
+    shm_free_gib: float | None = None
+    cgroup_memory_gib: float | None = None  # limit of the container or unit; None: none or not known
+    cgroup_cpus: float | None = None
+    numa_nodes: int | None = None
+    wsl: bool | None = None
+    limits: Mapping[str, float | None] = field(
+        default_factory=dict
+    )  # ulimits: "nofile", "memlock" ...; None: unlimited
+    nvcc: str | None = None  # CUDA release of the compiler on PATH or in CUDA_HOME
+    disks: tuple[Disk, ...] | None = None
+    ports: tuple[Port, ...] | None = None
+    pythons: tuple[PythonEnvironment, ...] | None = None
+    failures: tuple[ProbeFailure, ...] = ()
+
+    @property
+    def python(self) -> PythonEnvironment | None:
+        """The environment whose SGLang a launch from here would use."""
+        return self.pythons[0] if self.pythons else None

@@ -8,6 +8,33 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
+class WeightGroup:
+    """Tensors of one place in the network and one stored type."""
+
+    part: str  # "embedding", "lm_head", "attention", "linear_attention", "mlp", "experts", "shared_experts",
+    # "norm", "mtp", "vision", "other"
+    dtype: str  # as safetensors names it: "BF16", "F8_E4M3", "I32"
+    bytes: int
+    tensors: int
+
+
+@dataclass(frozen=True, slots=True)
+class WeightFacts:
+    """The weight files of a model folder, from the index and the headers alone. Sizes in bytes."""
+
+    files: tuple[str, ...]
+    total_bytes: int  # tensors; not the files' headers
+    groups: tuple[WeightGroup, ...] = ()
+    missing: tuple[str, ...] = ()  # shards that the index names and the folder lacks
+    truncated: tuple[str, ...] = ()  # files shorter than their own header says
+    lfs_pointers: tuple[str, ...] = ()  # git LFS pointer files in place of the weights
+    has_mtp: bool | None = None  # tensors of MTP/next-n layers are there
+
+    def bytes_of(self, *parts: str) -> int:
+        return sum(g.bytes for g in self.groups if g.part in parts)
+
+
+@dataclass(frozen=True, slots=True)
 class ModelFacts:
     """What is known of a model; None means not known or not applicable."""
 
@@ -33,5 +60,20 @@ class ModelFacts:
     sliding_window: int | None = None  # tokens, where some layers look no further back
     is_mla: bool | None = None
     is_moe: bool | None = None
+    # one word a layer, first to last: "full", "linear" (GDN/KDA/lightning), "mamba", "sliding", "mla", "conv"
+    layer_kinds: tuple[str, ...] = ()
+    linear_key_dim: int | None = None  # head size
+    linear_value_dim: int | None = None
+    linear_conv_kernel: int | None = None  # tokens
+    kv_lora_rank: int | None = None  # MLA
+    rope_head_dim: int | None = None  # MLA: qk_rope_head_dim
+    experts_per_token: int | None = None
+    intermediate_size: int | None = None
+    expert_intermediate_size: int | None = None
+    rope_scaling: str | None = None  # "yarn x4", as the config names it
+    quantization_block: tuple[int, ...] = ()
+    is_multimodal: bool | None = None
+    files: tuple[str, ...] = ()  # tokenizer, processor, generation and template files that are there
+    weights: WeightFacts | None = None  # None: not looked at, or no weight files at hand
     problems: tuple[str, ...] = ()  # malformed or missing fields, files
     raw: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,50 @@
+"""What the interactive doctor works on, as one frozen value. No Textual here.
+
+The application holds one ``Session``; whatever changes makes a new one (``replace``) and hands it to every
+region's ``show``. A region never changes it: it posts a message (messages.py), the application acts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mtpdoctor.diagnose.check import CheckReport
+    from mtpdoctor.diagnose.given import Given
+    from mtpdoctor.diagnose.types import Report
+    from mtpdoctor.host.types import HostFacts
+    from mtpdoctor.kb.load import Knowledge
+    from mtpdoctor.launch.types import Edit
+    from mtpdoctor.log.types import LogReading
+    from mtpdoctor.memory.types import MemorySum
+    from mtpdoctor.model.types import ModelFacts
+    from mtpdoctor.watch.types import AttemptRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The edits that are switched on in the Fix region, and what came of them."""
+
+    edits: tuple[Edit, ...] = ()
+    command: str | None = None  # the whole command with them, unmasked: shown masked
+    check: CheckReport | None = None  # None while it is being checked
+    diff: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Everything at hand. None: not there (yet); the regions say so in words."""
+
+    given: Given
+    knowledge: Knowledge | None = None
+    logs: tuple[str, ...] = ()  # paths
+    reading: LogReading | None = None
+    report: Report | None = None
+    host: HostFacts | None = None
+    model: ModelFacts | None = None
+    memory: MemorySum | None = None
+    diagnosis: int = 0  # which of report.diagnoses is looked at
+    chosen: Chosen = field(default_factory=Chosen)
+    history: tuple[AttemptRecord, ...] = ()
+    errors: tuple[str, ...] = ()  # one line each: what could not be read or probed
