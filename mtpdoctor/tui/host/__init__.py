@@ -1,0 +1,5 @@
+"""The Host region."""
+
+from mtpdoctor.tui.host.region import HostRegion
+
+__all__ = ["HostRegion"]

@@ -1,0 +1,5 @@
+"""The Launch region."""
+
+from mtpdoctor.tui.launch.region import LaunchRegion
+
+__all__ = ["LaunchRegion"]
