@@ -21,6 +21,7 @@ from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.errors import UserError
 from mtpdoctor.facts import UNKNOWN
+from mtpdoctor.host.types import HostFacts
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.resolution import resolved
 from mtpdoctor.kb.templates import fill
@@ -101,7 +102,20 @@ def check(
         release=given.release,
     )
     case = _with_release(case, given.release, verdict, installed)
-    launch = _Launch(given, knowledge, asker)
+    return _answer(case, _Launch(given, knowledge, asker), verdict)
+
+
+def check_case(case: Case, given: Given, knowledge: Knowledge) -> CheckReport:
+    """Check the command of a case that is at hand already: one read off a log, say, with edits in it.
+
+    What this machine lacks (model folders, a free port) counts only where ``given.host`` is this machine."""
+    host = given.host if given.host is not None else HostFacts(platform=None, gpus=None)
+    return _answer(case, _Launch(replace(given, host=host), knowledge, None), None)
+
+
+def _answer(case: Case, launch: _Launch, verdict: SglangVerdict | None) -> CheckReport:
+    assert case.document is not None
+    knowledge, asker = launch.knowledge, launch.asker
     problems = launch.problems(case)
     notes = list(contradictions_of(case))
     argument_checks = _argument_checks(problems, case)
@@ -124,7 +138,7 @@ def check(
         version_source=(release.where or release.source.value) if release else None,
         source=source,
         problems=tuple(p for p in problems if p.certain or (answer == "unknown" and p.severity == "fatal")),
-        command=given.document.text.strip(),
+        command=case.document.text.strip(),
         fixed=fixed,
         resolved=_resolved(case, knowledge, verdict),
         notes=tuple(dict.fromkeys(notes)),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mtpdoctor.diagnose.types import Report
     from mtpdoctor.host.types import HostFacts
     from mtpdoctor.kb.load import Knowledge
+    from mtpdoctor.launch.document import LaunchDocument
     from mtpdoctor.launch.types import Edit
     from mtpdoctor.log.types import LogReading
     from mtpdoctor.memory.types import MemorySum
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The edits that are switched on in the Fix region, and what came of them."""
+    """The edits that are switched on in the Fix region, and what came of them (diagnose/trial.py)."""
 
     edits: tuple[Edit, ...] = ()
     command: str | None = None  # the whole command with them, unmasked: shown masked
     check: CheckReport | None = None  # None while it is being checked
     diff: str | None = None
+    document: LaunchDocument | None = None  # the same command in the form it was given
+    problem: str | None = None  # why the edits cannot be written, or the text typed by hand not be read
+    by_hand: bool = False  # typed by hand (EditCommand), not put together from edits
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Session:
     host: HostFacts | None = None
     model: ModelFacts | None = None
     memory: MemorySum | None = None
+    base: LaunchDocument | None = None  # the command that edits are made on: trial.base_case(...).document
+    check: CheckReport | None = None  # of ``base`` as it is, where there is no log
     diagnosis: int = 0  # which of report.diagnoses is looked at
     chosen: Chosen = field(default_factory=Chosen)
     history: tuple[AttemptRecord, ...] = ()
