@@ -11,16 +11,24 @@ from typing import Any
 class WeightGroup:
     """Tensors of one place in the network and one stored type."""
 
-    part: str  # "embedding", "lm_head", "attention", "linear_attention", "mlp", "experts", "shared_experts",
-    # "norm", "mtp", "vision", "other"
+    # Split over tensor parallel ranks: "embedding", "lm_head", "attention", "linear_attention" (GDN, KDA,
+    # lightning, Mamba, short convolution), "mlp", "shared_experts"; over TP or expert parallel ranks:
+    # "experts". Whole on every rank: "replicated" (routers, the down-projections of MLA, the indexer of
+    # sparse attention) and "norm". "mtp": layers of MTP/next-n but for "mtp_embedding", the copies of the
+    # embedding and the LM head that some checkpoints repeat there and SGLang takes from the target.
+    # "vision": towers and projectors of images, video and sound. "other": what fits none.
+    part: str
     dtype: str  # as safetensors names it: "BF16", "F8_E4M3", "I32"
-    bytes: int
+    bytes: int  # with the quantization's scales, which are counted with their tensor's part
     tensors: int
 
 
 @dataclass(frozen=True, slots=True)
 class WeightFacts:
-    """The weight files of a model folder, from the index and the headers alone. Sizes in bytes."""
+    """The weights of a model: from the index and the headers of its files alone, or from config.json.
+
+    Sizes in bytes. ``files``, ``missing`` and so on are names inside the model's folder.
+    """
 
     files: tuple[str, ...]
     total_bytes: int  # tensors; not the files' headers
@@ -29,6 +37,21 @@ class WeightFacts:
     truncated: tuple[str, ...] = ()  # files shorter than their own header says
     lfs_pointers: tuple[str, ...] = ()  # git LFS pointer files in place of the weights
     has_mtp: bool | None = None  # tensors of MTP/next-n layers are there
+    source: str = "files"  # "files", or "config": computed by ``weights_by_config``, no file was read
+    # what SGLang will load: "safetensors", "consolidated" (Mistral's own), "bin" (PyTorch), "gguf"
+    format: str = "safetensors"
+    empty: tuple[str, ...] = ()  # files of 0 bytes
+    unreadable: tuple[str, ...] = ()  # headers that are no safetensors header, files without permission
+    mtp_layers: int | None = None  # how many MTP/next-n layers have tensors
+    # parts whose size is not known and not in ``total_bytes``: "vision"; from files: "all" where the
+    # format does not tell (only the files' size is known then)
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Every file that the index names is there and whole."""
+        bad = self.missing or self.truncated or self.lfs_pointers or self.empty or self.unreadable
+        return not bad
 
     def bytes_of(self, *parts: str) -> int:
         return sum(g.bytes for g in self.groups if g.part in parts)
@@ -60,7 +83,8 @@ class ModelFacts:
     sliding_window: int | None = None  # tokens, where some layers look no further back
     is_mla: bool | None = None
     is_moe: bool | None = None
-    # one word a layer, first to last: "full", "linear" (GDN/KDA/lightning), "mamba", "sliding", "mla", "conv"
+    # one word a layer, first to last: "full", "linear" (GDN/KDA/lightning), "mamba", "sliding", "mla", "conv",
+    # "full+mamba" (Falcon-H1: both side by side), "mlp" (Nemotron-H: a layer without either)
     layer_kinds: tuple[str, ...] = ()
     linear_key_dim: int | None = None  # head size
     linear_value_dim: int | None = None
@@ -73,6 +97,10 @@ class ModelFacts:
     rope_scaling: str | None = None  # "yarn x4", as the config names it
     quantization_block: tuple[int, ...] = ()
     is_multimodal: bool | None = None
+    tied_embeddings: bool | None = None  # the LM head is the embedding
+    v_head_dim: int | None = None  # where it differs from head_dim (MLA, MiMo)
+    shared_experts: int | None = None  # experts that every token takes
+    revision: str | None = None  # of a model in the Hugging Face cache: the snapshot's commit
     files: tuple[str, ...] = ()  # tokenizer, processor, generation and template files that are there
     weights: WeightFacts | None = None  # None: not looked at, or no weight files at hand
     problems: tuple[str, ...] = ()  # malformed or missing fields, files
