@@ -1,0 +1,127 @@
+"""What is to be launched, decided before anything is started: words and environment, never a shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtpdoctor.diagnose.given import Given
+from mtpdoctor.errors import UserError
+from mtpdoctor.launch.types import Form, LaunchCommand
+from mtpdoctor.patterns import lazy
+
+if TYPE_CHECKING:
+    from mtpdoctor.launch.document import LaunchDocument
+
+_ELSEWHERE = {
+    Form.DOCKER: "start it with docker, then: mtpdoctor watch -- docker logs -f NAME",
+    Form.COMPOSE: "docker compose up -d, then: mtpdoctor watch -- docker compose logs -f SERVICE",
+    Form.KUBERNETES: "kubectl apply -f FILE, then: mtpdoctor watch -- kubectl logs -f POD",
+    Form.SGLANG_CONFIG: "mtpdoctor run -- python -m sglang.launch_server --config FILE",
+}
+# a variable as a shell would put it in: $NAME, ${NAME}, ${NAME:-default}, ${NAME-default}
+_VARIABLE = lazy(r"\$(?:(?P<bare>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^}$`]*))?\})")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """One launch. ``env`` is the whole environment of the server, secrets and all: never shown as it is."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(repr=False, default_factory=dict)
+    cwd: str | None = None
+    given: Given = field(default_factory=Given)  # what a diagnosis is made with; document: the launch
+    model: str = ""  # for the name of the run's folder
+    sets: tuple[str, ...] = ()  # "NAME=value" and "-NAME" against the doctor's own environment; unmasked
+    folder: Path | None = None  # where the run is kept; None: under the user's state folder
+    detach: bool = False  # leave it running when the doctor goes
+    pty: bool = True  # its output goes through a terminal of its own; else through a pipe
+    prove: bool = True  # ask for tokens once it says that it is ready
+    prove_timeout: float = 300.0  # seconds
+    ready_timeout: float | None = None  # seconds from the launch; later, it counts as failed
+    server: bool = True  # False: the program only shows another's log, and may be ended at any time
+
+    @property
+    def document(self) -> LaunchDocument | None:
+        return self.given.document
+
+
+def plan_of(given: Given, **options: object) -> LaunchPlan:
+    """The launch of ``given.document`` on this machine. ``options`` are fields of LaunchPlan.
+
+    Raises UserError for a form whose server does not run as a process of this machine's user, and for what
+    only a shell could work out.
+    """
+    document = given.document
+    assert document is not None
+    if document.form in _ELSEWHERE or document.command.container:
+        form = document.form.value
+        raise UserError(
+            f"a {form} launch is not started by the doctor",
+            hint=_ELSEWHERE.get(document.form, _ELSEWHERE[Form.DOCKER]),
+        )
+    command = document.command
+    if command.env_files:
+        raise UserError(
+            f"{', '.join(command.env_files)} would have to be read for its variables",
+            hint="set them in front of the command, then leave the file out",
+        )
+    env = dict(os.environ)
+    for name, value in command.env.items():
+        env[name] = _expanded(value, env, name)
+    argv = tuple(_home(_expanded(word, env, "the command")) for word in _words(command))
+    env.setdefault("PYTHONUNBUFFERED", "1")
+    named = command.value("model_path") or command.value("model") or command.positionals[:1]
+    plan = LaunchPlan(argv=argv, env=env, given=given, model=named[-1] if named else "", sets=_sets(env))
+    return replace(plan, **options)  # type: ignore[arg-type]
+
+
+def plan_to_follow(argv: tuple[str, ...], given: Given | None = None, **options: object) -> LaunchPlan:
+    """A program that shows a server's log (``docker logs -f NAME``); ended with the watch."""
+    plan = LaunchPlan(
+        argv=argv, env=dict(os.environ), given=given or Given(), pty=False, server=False, model=Path(argv[0]).name
+    )
+    return replace(plan, **options)  # type: ignore[arg-type]
+
+
+def _words(command: LaunchCommand) -> list[str]:
+    out = [*(command.program or ("python3", "-m", "sglang.launch_server")), *command.positionals]
+    for use in command.flags:
+        out += [f"{use.name}={use.values[0]}"] if use.joined else [use.name, *use.values]
+    if out[0] in ("python", "python3") and shutil.which(out[0]) is None:  # "python" is not everywhere
+        other = "python3" if out[0] == "python" else "python"
+        out[0] = other if shutil.which(other) else out[0]
+    return out
+
+
+def _expanded(text: str, env: Mapping[str, str], where: str) -> str:
+    """With variables put in. Raises UserError for what only a shell could work out."""
+
+    def value(m: re.Match[str]) -> str:
+        name = m["bare"] or m["braced"]
+        known = env.get(name) or m["default"]
+        if known is None:
+            raise UserError(f"${name} in {where} is not set", hint=f"export {name}=..., or write its value")
+        return known
+
+    if "`" in text or "$(" in text:
+        raise UserError(
+            f"{where} holds a command substitution, and no shell is used",
+            hint="write what it stands for, e.g. mtpdoctor run -- ... --model-path \"$(cat model.txt)\" "
+            "unquoted, so that your own shell works it out",
+        )
+    return _VARIABLE.sub(value, text) if "$" in text else text
+
+
+def _home(word: str) -> str:
+    return os.path.expanduser(word) if word.startswith("~/") or word == "~" else word
+
+
+def _sets(env: Mapping[str, str]) -> tuple[str, ...]:
+    changed = [f"{n}={v}" for n, v in env.items() if os.environ.get(n) != v]
+    return (*changed, *(f"-{n}" for n in os.environ if n not in env))
