@@ -1,41 +1,57 @@
-"""A host as JSON: what ``probe --json`` writes and ``--host FILE`` reads. The form is in docs/json.md."""
+"""A host as JSON: what ``probe --json`` writes and ``--host FILE`` reads. The form is in docs/json.md.
+
+Writing and reading follow the fields of the types themselves, so that a new field is saved without a word
+here, and a host saved before it was there loads with its default.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import math
+import types
+import typing
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from mtpdoctor.errors import UserError
-from mtpdoctor.host.types import Gpu, GpuProcess, HostFacts
+from mtpdoctor.host.types import HostFacts
 from mtpdoctor.redact import mask_secrets
+from mtpdoctor.text import safe
 
 SCHEMA = 1
 _PLATFORMS = ("cuda", "rocm", "npu", "xpu", "cpu", "none")
 _MAX_BYTES = 16 * 1024 * 1024
+_HINT = "save a host with: mtpdoctor probe --json > host.json"
+_NOT_SAVED = frozenset({"local"})  # a saved host is no longer the machine at hand
 
 
 def host_to_json(host: HostFacts) -> dict[str, Any]:
-    """The plain serialisation of ``host`` with ``schema``; secrets in ``env`` are masked."""
-    document: dict[str, Any] = {"schema": SCHEMA, **dataclasses.asdict(host)}
-    document["gpus"] = None if host.gpus is None else [_gpu_to_json(g) for g in host.gpus]
-    document["packages"] = dict(host.packages)
-    document["env"] = {name: _mask_variable(name, value) for name, value in host.env.items()}
+    """The plain serialisation of ``host`` with ``schema``; every text safe, its secrets masked."""
+    document: dict[str, Any] = {"schema": SCHEMA, **_plain(host)}
+    document["env"] = {safe(name): mask_variable(name, value) for name, value in host.env.items()}
     return document
 
 
-def _gpu_to_json(gpu: Gpu) -> dict[str, Any]:
-    processes = [dataclasses.asdict(p) | {"command": mask_secrets(p.command)} for p in gpu.processes]
-    return dataclasses.asdict(gpu) | {"processes": processes}
-
-
-def _mask_variable(name: str, value: str) -> str:
+def mask_variable(name: str, value: str) -> str:
+    """The value of an environment variable as it may be shown: masked where its name or shape is a secret's."""
     prefix = f"{name}="
-    masked = mask_secrets(prefix + value)
+    masked = mask_secrets(prefix + safe(value))
     return masked.removeprefix(prefix) if masked.startswith(prefix) else value
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = [f.name for f in dataclasses.fields(value) if f.name not in _NOT_SAVED]
+        return {name: _plain(getattr(value, name)) for name in names}
+    if isinstance(value, str):
+        return mask_secrets(safe(value))
+    if isinstance(value, Mapping):
+        return {safe(str(k)): _plain(v) for k, v in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    return value
 
 
 def load_host(path: str | Path) -> HostFacts:
@@ -43,138 +59,120 @@ def load_host(path: str | Path) -> HostFacts:
 
     Raises UserError (file, field, what it must be) when it cannot be read or is no saved host.
     """
-    reader = _Reader(str(path))
-    document = reader.document()
+    return host_from_document(_document(str(path)), str(path))
+
+
+def host_from_document(document: Mapping[str, Any], path: str) -> HostFacts:
+    """The host of a document that is already read; ``path`` names it in errors. Raises UserError."""
     if isinstance(document.get("host"), dict):
         document = {"schema": document.get("schema"), **document["host"]}
+    reader = _Reader(path)
     if document.get("schema") != SCHEMA:
         raise reader.error("schema", f"{SCHEMA}", document.get("schema"))
-    platform = reader.text(document, "platform")
-    if platform is not None and platform not in _PLATFORMS:
-        raise reader.error("platform", f"one of {', '.join(_PLATFORMS)}", platform)
-    gpus = document.get("gpus")
-    if gpus is not None and not isinstance(gpus, list):
-        raise reader.error("gpus", "a list or null", gpus)
-    return HostFacts(
-        platform=platform,
-        gpus=None if gpus is None else tuple(reader.gpu(i, item) for i, item in enumerate(gpus)),
-        driver=reader.text(document, "driver"),
-        cuda_driver=reader.text(document, "cuda_driver"),
-        ram_gib=reader.size(document, "ram_gib"),
-        shm_gib=reader.size(document, "shm_gib"),
-        container=reader.flag(document, "container"),
-        packages=reader.texts(document, "packages"),
-        env=reader.texts(document, "env"),
-        pretended=reader.flag(document, "pretended") or False,
-    )
+    host: HostFacts = reader.object(HostFacts, document, "")
+    if host.platform is not None and host.platform not in _PLATFORMS:
+        raise reader.error("platform", f"one of {', '.join(_PLATFORMS)}", host.platform)
+    return host
+
+
+def _document(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as e:
+        raise UserError(f"{path}: cannot be read: {e.strerror or e}", hint=_HINT) from None
+    if len(data) > _MAX_BYTES:
+        raise UserError(f"{path}: too large for a saved host (over 16 MiB)", hint=_HINT)
+    try:
+        document = json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
+    except json.JSONDecodeError as e:
+        raise UserError(f"{path}:{e.lineno}:{e.colno}: not valid JSON: {e.msg}", hint=_HINT) from None
+    except (UnicodeDecodeError, ValueError, RecursionError) as e:
+        raise UserError(f"{path}: not valid JSON: {e}", hint=_HINT) from None
+    if not isinstance(document, dict):
+        raise UserError(f"{path}: a saved host is a JSON object, not {type(document).__name__}", hint=_HINT)
+    return document
+
+
+@lru_cache(maxsize=16)
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 class _Reader:
-    """Typed access to the document; every error names the file and the field."""
+    """Reads values of the declared types; every error names the file and the field."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def error(self, field: str, wanted: str, got: object) -> UserError:
-        shown = (
-            json.dumps(got)[:60]
-            if isinstance(got, (str, int, float, bool, type(None)))
-            else type(got).__name__
-        )
-        return UserError(
-            f"{self.path}: '{field}' must be {wanted}, not {shown}",
-            hint="save a host with: mtpdoctor probe --json > host.json",
-        )
+        plain = isinstance(got, (str, int, float, bool, type(None)))
+        shown = json.dumps(got)[:60] if plain else type(got).__name__
+        return UserError(f"{self.path}: '{field}' must be {wanted}, not {shown}", hint=_HINT)
 
-    def document(self) -> dict[str, Any]:
-        hint = "save a host with: mtpdoctor probe --json > host.json"
-        try:
-            with open(self.path, "rb") as file:
-                data = file.read(_MAX_BYTES + 1)
-        except OSError as e:
-            raise UserError(f"{self.path}: cannot be read: {e.strerror or e}", hint=hint) from None
-        if len(data) > _MAX_BYTES:
-            raise UserError(f"{self.path}: too large for a saved host (over 16 MiB)", hint=hint)
-        try:
-            document = json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
-        except json.JSONDecodeError as e:
-            raise UserError(f"{self.path}:{e.lineno}:{e.colno}: not valid JSON: {e.msg}", hint=hint) from None
-        except (UnicodeDecodeError, ValueError, RecursionError) as e:
-            raise UserError(f"{self.path}: not valid JSON: {e}", hint=hint) from None
+    def object(self, kind: type, document: object, where: str, position: int = 0) -> Any:
         if not isinstance(document, dict):
-            raise UserError(
-                f"{self.path}: a saved host is a JSON object, not {type(document).__name__}", hint=hint
-            )
-        return document
+            raise self.error(where, "an object", document)
+        hints = _hints(kind)
+        values: dict[str, Any] = {}
+        for field in dataclasses.fields(kind):
+            if field.name in _NOT_SAVED:
+                continue
+            got = document.get(field.name)
+            at = f"{where}.{field.name}" if where else field.name
+            required = field.default is field.default_factory is dataclasses.MISSING
+            if got is None and required and type(None) not in typing.get_args(hints[field.name]):
+                if field.name == "index":  # GPUs are numbered as they stand
+                    got = position
+                else:
+                    got = hints[field.name]()
+            if got is None and not required and not _nullable(hints[field.name]):
+                continue
+            values[field.name] = self.value(hints[field.name], got, at)
+        return kind(**values)
 
-    def gpu(self, position: int, item: object) -> Gpu:
-        where = f"gpus[{position}]"
-        if not isinstance(item, dict):
-            raise self.error(where, "an object", item)
-        processes = item.get("processes") or []
-        if not isinstance(processes, list):
-            raise self.error(f"{where}.processes", "a list", processes)
-        index = self.whole(item, "index", where)
-        return Gpu(
-            index=position if index is None else index,
-            name=self.text(item, "name", where) or "",
-            sm=self.whole(item, "sm", where),
-            memory_gib=self.size(item, "memory_gib", where),
-            free_gib=self.size(item, "free_gib", where),
-            processes=tuple(self.process(f"{where}.processes[{i}]", p) for i, p in enumerate(processes)),
-        )
+    def value(self, hint: Any, got: object, at: str) -> Any:
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if origin in (typing.Union, types.UnionType):
+            if got is None:
+                return None
+            (inner,) = (a for a in arguments if a is not type(None))
+            return self.value(inner, got, at)
+        if origin is tuple:
+            if not isinstance(got, list):
+                raise self.error(at, "a list or null", got)
+            inner = arguments[0]
+            if dataclasses.is_dataclass(inner):
+                return tuple(self.object(inner, v, f"{at}[{i}]", i) for i, v in enumerate(got))  # type: ignore[arg-type]
+            return tuple(self.value(inner, v, f"{at}[{i}]") for i, v in enumerate(got))
+        if origin is not None:  # a mapping from texts
+            if not isinstance(got, dict):
+                raise self.error(at, "an object", got)
+            return {name: self.value(arguments[1], v, f"{at}.{name}") for name, v in got.items()}
+        return self.plain(hint, got, at)
 
-    def process(self, where: str, item: object) -> GpuProcess:
-        if not isinstance(item, dict):
-            raise self.error(where, "an object", item)
-        return GpuProcess(
-            pid=self.whole(item, "pid", where) or 0,
-            used_gib=self.size(item, "used_gib", where) or 0.0,
-            command=self.text(item, "command", where) or "",
-        )
-
-    def text(self, item: Mapping[str, Any], key: str, where: str = "") -> str | None:
-        value = item.get(key)
-        if value is not None and not isinstance(value, str):
-            raise self.error(_join(where, key), "text or null", value)
-        return value
-
-    def whole(self, item: Mapping[str, Any], key: str, where: str = "") -> int | None:
-        value = item.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self.error(_join(where, key), "a whole number, 0 or more, or null", value)
-        return value
-
-    def size(self, item: Mapping[str, Any], key: str, where: str = "") -> float | None:
-        value = item.get(key)
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-            raise self.error(_join(where, key), "a size in GiB, 0 or more, or null", value)
-        return float(value)
-
-    def flag(self, item: Mapping[str, Any], key: str) -> bool | None:
-        value = item.get(key)
-        if value is not None and not isinstance(value, bool):
-            raise self.error(key, "true, false or null", value)
-        return value
-
-    def texts(self, item: Mapping[str, Any], key: str) -> dict[str, str]:
-        value = item.get(key)
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            raise self.error(key, "an object of texts", value)
-        for name, text in value.items():
-            if not isinstance(text, str):
-                raise self.error(f"{key}.{name}", "text", text)
-        return value
+    def plain(self, kind: type, got: object, at: str) -> Any:
+        if kind is bool:
+            if not isinstance(got, bool):
+                raise self.error(at, "true, false or null", got)
+            return got
+        if kind is str:
+            if not isinstance(got, str):
+                raise self.error(at, "text or null", got)
+            return got
+        number = isinstance(got, (int, float)) and not isinstance(got, bool)
+        if kind is int:
+            if not number or not isinstance(got, int) or got < 0:
+                raise self.error(at, "a whole number, 0 or more, or null", got)
+            return got
+        if not number or not 0 <= typing.cast(float, got) <= 1e18:
+            wanted = "a size in GiB" if at.endswith("_gib") else "a number"
+            raise self.error(at, f"{wanted}, 0 or more, or null", got)
+        return float(typing.cast(float, got))
 
 
-def _join(where: str, key: str) -> str:
-    return f"{where}.{key}" if where else key
+def _nullable(hint: Any) -> bool:
+    return type(None) in typing.get_args(hint)
 
 
 def _no_constant(name: str) -> float:

@@ -11,8 +11,8 @@ class GpuProcess:
     """A process that holds memory of a GPU."""
 
     pid: int
-    used_gib: float
-    command: str
+    used_gib: float  # 0 where the driver does not tell (WSL2, MIG, vGPU)
+    command: str  # "" where the process is not visible here: another container's, or another user's
     user: str | None = None
     started: float | None = None  # seconds since the epoch
     parent: int | None = None  # pid; 1 where the process that launched it is gone
@@ -35,7 +35,22 @@ class Gpu:
     numa_node: int | None = None
     links: tuple[
         str, ...
-    ] = ()  # to every GPU in order of index: "NV18", "PIX", "PXB", "PHB", "SYS", "X" itself
+    ] = ()  # to every GPU in order of index: "NV18", "PIX", "PXB", "PHB", "NODE", "SYS", "XGMI", "X" itself
+    peers: tuple[bool | None, ...] = ()  # direct access (P2P) to every GPU in order of index; None: not known
+    arch: str | None = None  # where there is no SM number: "gfx942"
+    bus: str | None = None  # PCI address, "0000:1b:00.0"
+    reserved_gib: float | None = None  # kept by the driver itself, in use without any process
+    ecc_errors: int | None = None  # uncorrected, since the driver was loaded
+
+
+@dataclass(frozen=True, slots=True)
+class PciGpu:
+    """A GPU or accelerator on the PCI bus, whether or not a driver answers for it."""
+
+    address: str
+    vendor: str  # "NVIDIA", "AMD", "Intel", "Huawei"
+    device: str  # PCI device id, "0x2335"
+    driver: str | None = None  # kernel driver bound to it: "nvidia", "amdgpu", "vfio-pci"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +103,7 @@ class ProbeFailure:
 class HostFacts:
     """What is known of a host; None or absent means not known. Sizes in GiB.
 
+    ``gpus`` are those that a launch from here would see, in its order; ``gpus_hidden`` the others.
     ``packages`` are those of the environment that holds SGLang (``python``), the first of ``pythons``.
     """
 
@@ -121,6 +137,16 @@ class HostFacts:
     ports: tuple[Port, ...] | None = None
     pythons: tuple[PythonEnvironment, ...] | None = None
     failures: tuple[ProbeFailure, ...] = ()
+    machine: str | None = None  # "x86_64", "aarch64"
+    cpu_features: tuple[str, ...] = ()  # those that kernels for the CPU ask for: "avx2", "avx512f", "amx_tile"
+    container_kind: str | None = None  # "docker", "kubernetes", "podman", "lxc", "apptainer", ...
+    cgroup_version: int | None = None  # 1 or 2
+    cgroup_memory_used_gib: float | None = None
+    nvcc_path: str | None = None
+    rocm: str | None = None  # release of ROCm
+    gpus_hidden: tuple[Gpu, ...] = ()  # there, but not visible to a launch from here (CUDA_VISIBLE_DEVICES)
+    gpus_hidden_by: str | None = None  # the setting that hides them, "CUDA_VISIBLE_DEVICES=0,1"
+    pci_gpus: tuple[PciGpu, ...] | None = None
 
     @property
     def python(self) -> PythonEnvironment | None:
