@@ -260,6 +260,11 @@ def _near_choice(value: str, choices: Iterable[str]) -> str | None:
     return lowered[found[0]] if found else None
 
 
+def known_choices(spec: FlagSpec) -> tuple[str, ...]:
+    """The choices of a flag; those it last had where its release checks the value elsewhere; () for any text."""
+    return tuple(map(str, spec.choices or _last_choices(spec) or ()))
+
+
 def _last_choices(spec: FlagSpec) -> tuple[str, ...] | None:
     """The choices a flag last had, where a later release checks the value itself instead of its parser."""
     spans = read_table(releases_folder() / "flags.json")["flags"].get(spec.name, ())
