@@ -29,8 +29,7 @@ class Target:
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
-    tls: bool = False
-    ca_file: str | None = None  # None with ``tls``: the certificate is not checked, as SGLang's own warm-up does
+    tls: bool = False  # the certificate is not checked: it need not name the loopback
     api_key: str | None = field(default=None, repr=False)
     admin_key: str | None = field(default=None, repr=False)
     key_masked: bool = False  # a key is asked for, and what is at hand is its mask
@@ -131,7 +130,6 @@ def _target(values: Mapping[str, Any]) -> Target:
         host=_ANYWHERE.get(host, host.strip("[]")),
         port=_number(values.get("port")) or DEFAULT_PORT,
         tls=bool(_text(values.get("ssl_certfile"))),
-        ca_file=_text(values.get("ssl_ca_certs")),
         api_key=_secret(key),
         admin_key=_secret(admin),
         key_masked=_unknown(key),
