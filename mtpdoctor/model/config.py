@@ -6,14 +6,19 @@ Field names and the order in which they are looked up follow SGLang's own ``Mode
 
 from __future__ import annotations
 
-import json
 import math
+import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mtpdoctor.errors import UserError
-from mtpdoctor.model.layers import is_hybrid, linear_kind
+from mtpdoctor.model.folder import known_files, snapshot_revision, with_weights
+from mtpdoctor.model.layers import is_hybrid, layer_kinds, linear_kind
+from mtpdoctor.model.locate import cached_snapshot
+from mtpdoctor.model.quantization import Quantization, read_quantization
+from mtpdoctor.model.reading import Unreadable, parse_object, read_some
 from mtpdoctor.model.types import ModelFacts
 
 _MAX_BYTES = 16 * 1024 * 1024
@@ -43,31 +48,57 @@ _MTP = (
     "num_mtp_layers",
     "mtp_num_layers",
     "num_mtp_modules",
+    "n_mtp_layers",
+    "num_nextn_layers",
+)
+_EXPERTS_PER_TOKEN = (
+    "num_experts_per_tok",
+    "num_experts_per_token",
+    "moe_topk",
+    "moe_top_k",
+    "moe_k",
+    "num_experts_per_topk",
+    "top_k_experts",
+    "n_activated_experts",
 )
 _FALCON = ("falcon", "RefinedWeb", "RefinedWebModel")
 
 
-def read_model(path: str | Path) -> ModelFacts:
-    """Facts of the model in a folder, or of one config.json.
+def read_model(path: str | Path, *, weights: bool = True) -> ModelFacts:
+    """Facts of the model in a folder, of a Hub id in the local Hugging Face cache, or of one config.json.
 
+    ``weights``: look at the weight files of the folder, too (their index and headers, never the tensors).
     What is malformed stands in ``problems`` and the facts it would have given are None. Raises
     UserError when there is no such path or no config.json in it.
     """
     given = Path(path)
-    file = given / "config.json" if given.is_dir() else given
+    folder: Path | None = given if given.is_dir() else None
+    file = given / "config.json" if folder else given
+    if folder is None and not os.path.lexists(given):
+        folder = cached_snapshot(str(path))
+        file = folder / "config.json" if folder else given
     try:
-        with open(file, "rb") as stream:
-            data = stream.read(_MAX_BYTES + 1)
+        data, _ = read_some(file, _MAX_BYTES)
+        raw, problems = _parse(data)
     except FileNotFoundError:
-        raise _missing(given) from None
-    except OSError as e:
-        raise UserError(f"{file}: cannot be read: {e.strerror or e}") from None
-    raw, problems = _parse(data)
-    quantization, more = _quantization(raw, file.parent)
-    return _facts(str(path), raw, quantization, problems + more)
+        raise _missing(given, file) from None
+    except Unreadable as e:
+        raise UserError(f"{file}: cannot be read: {e}") from None
+    text = text_config(raw)
+    quantization, more = read_quantization(raw, text, file.parent)
+    facts = _facts(str(path), raw, quantization, problems + more)
+    if folder is None:
+        return facts
+    facts = replace(facts, files=known_files(folder), revision=snapshot_revision(folder))
+    return with_weights(facts, folder) if weights else facts
 
 
-def _missing(given: Path) -> UserError:
+def _missing(given: Path, file: Path) -> UserError:
+    if os.path.islink(file):
+        return UserError(
+            f"{file}: the link leads nowhere",
+            hint="the download is not finished, or its cache is not mounted here; download the model again",
+        )
     if given.is_dir():
         return UserError(
             f"{given}: no config.json in this folder",
@@ -79,22 +110,15 @@ def _missing(given: Path) -> UserError:
 
 
 def _parse(data: bytes) -> tuple[dict[str, Any], tuple[str, ...]]:
-    if len(data) > _MAX_BYTES:
-        return {}, ("config.json is over 16 MiB: not a model's configuration",)
-    if data.startswith(b"version https://git-lfs"):
-        return {}, ("config.json is a Git LFS pointer, not the file itself (git lfs pull)",)
     try:
-        raw = json.loads(data.decode("utf-8-sig"))
-    except json.JSONDecodeError as e:
-        return {}, (f"config.json is not valid JSON: {e.msg}, line {e.lineno} column {e.colno}",)
-    except (UnicodeDecodeError, ValueError, RecursionError) as e:
-        return {}, (f"config.json is not valid JSON: {e}",)
-    if not isinstance(raw, dict):
-        return {}, (f"config.json holds a {type(raw).__name__}, not an object",)
-    return raw, ()
+        return parse_object(data), ()
+    except Unreadable as e:
+        return {}, (f"config.json {e}",)
 
 
-def _facts(path: str, raw: dict[str, Any], quantization: str | None, problems: tuple[str, ...]) -> ModelFacts:
+def _facts(
+    path: str, raw: dict[str, Any], quantization: Quantization, problems: tuple[str, ...]
+) -> ModelFacts:
     reader = _Reader(text_config(raw), raw)
     architecture = _architecture(raw)
     if raw and architecture is None:
@@ -105,12 +129,15 @@ def _facts(path: str, raw: dict[str, Any], quantization: str | None, problems: t
     experts = _experts(reader)
     is_mla = bool(text.get("kv_lora_rank")) and text.get("use_mla") is not False if raw else None
     model_type = raw.get("model_type")
-    kind = linear_kind(text, raw)
+    layers = _layers(reader)
+    window = _sliding_window(reader)
+    linear = text.get("linear_attn_config")
+    linear_reader = _Reader(linear if isinstance(linear, dict) else text, raw)
     return ModelFacts(
         path=path,
         architecture=architecture,
         model_type=model_type if isinstance(model_type, str) else None,
-        layers=reader.number(_LAYERS),
+        layers=layers,
         hidden_size=hidden,
         heads=heads,
         kv_heads=_kv_heads(reader, raw, heads),
@@ -119,16 +146,39 @@ def _facts(path: str, raw: dict[str, Any], quantization: str | None, problems: t
         vocab_size=reader.number(("vocab_size", "padded_vocab_size")),
         context_length=_context_length(reader),
         dtype=_dtype(text, raw),
-        quantization=quantization,
-        mtp_layers=reader.number(_MTP, everywhere=True),
+        quantization=quantization.method,
+        mtp_layers=_mtp_layers(reader),
         full_attention_interval=reader.number(("full_attention_interval", "full_attn_interval")),
-        linear_key_heads=reader.number(("linear_num_key_heads",)),
-        linear_value_heads=reader.number(("linear_num_value_heads",)),
+        linear_key_heads=linear_reader.number(("linear_num_key_heads", "num_heads")),
+        linear_value_heads=linear_reader.number(("linear_num_value_heads", "num_heads")),
         is_hybrid=is_hybrid(text, raw) if raw else None,
         is_mla=is_mla,
         is_moe=(experts or 0) > 1 if raw else None,
-        linear_kind=kind,
-        sliding_window=_sliding_window(reader),
+        linear_kind=linear_kind(text, raw),
+        sliding_window=window,
+        layer_kinds=layer_kinds(text, raw, layers, is_mla=bool(is_mla), window=window),
+        linear_key_dim=linear_reader.number(("linear_key_head_dim",)) or _head_of(linear),
+        linear_value_dim=linear_reader.number(("linear_value_head_dim",)) or _head_of(linear),
+        linear_conv_kernel=linear_reader.number(
+            (
+                "linear_conv_kernel_dim",
+                "short_conv_kernel_size",
+                "conv_kernel",
+                "mamba_d_conv",
+                "conv_L_cache",
+            )
+        ),
+        kv_lora_rank=reader.number(("kv_lora_rank",)) if is_mla else None,
+        rope_head_dim=reader.number(("qk_rope_head_dim",)) if is_mla else None,
+        experts_per_token=reader.number(_EXPERTS_PER_TOKEN),
+        intermediate_size=reader.number(("intermediate_size", "ffn_hidden_size", "n_inner", "ffn_dim")),
+        expert_intermediate_size=_expert_size(reader, experts),
+        rope_scaling=_rope_scaling(reader),
+        quantization_block=quantization.block,
+        is_multimodal=_is_multimodal(raw) if raw else None,
+        tied_embeddings=_tied(text, raw),
+        v_head_dim=reader.number(("v_head_dim",)),
+        shared_experts=_shared_experts(reader),
         problems=problems + tuple(reader.problems),
         raw=raw,
     )
@@ -251,54 +301,85 @@ def _dtype(text: Mapping[str, Any], raw: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _quantization(raw: Mapping[str, Any], folder: Path) -> tuple[str | None, tuple[str, ...]]:
-    """The checkpoint's quantization method, under SGLang's name for it."""
-    config = raw.get("quantization_config")
-    if config is None:
-        config = text_config(raw).get("quantization_config")
-    if config is None:
-        config = raw.get("compression_config")
-    if config is None:
-        config, problem = _standalone_quantization(folder)
-        if problem:
-            return None, (problem,)
-    if config is None:
-        return None, ()
-    if not isinstance(config, dict):
-        return None, (f"config.json: 'quantization_config' must be an object, not {config!r:.40}",)
-    method = config.get("quant_method")
-    if method in (None, "modelopt"):
-        return _modelopt(config) or method, ()
-    return (method.lower(), ()) if isinstance(method, str) else (None, (f"quant_method is {method!r:.40}",))
+def _layers(reader: _Reader) -> int | None:
+    """A count, or the length of the pattern where the family gives only that (Nemotron-H)."""
+    given = reader.number(_LAYERS)
+    pattern = reader.text.get("hybrid_override_pattern")
+    if given is None and isinstance(pattern, str) and pattern:
+        return len(pattern)
+    blocks = reader.text.get("layers_block_type")
+    return len(blocks) if given is None and isinstance(blocks, list) and blocks else given
 
 
-def _standalone_quantization(folder: Path) -> tuple[Any, str | None]:
-    """ModelOpt's hf_quant_config.json and ModelSlim's description beside config.json, if any."""
-    try:
-        if (folder / "quant_model_description.json").is_file():
-            return {"quant_method": "modelslim"}, None
-        file = folder / "hf_quant_config.json"
-        if not file.is_file() or file.stat().st_size > _MAX_BYTES:
-            return None, None
-        content = json.loads(file.read_bytes().decode("utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as e:
-        return None, f"hf_quant_config.json cannot be read: {e}"
-    return content if isinstance(content, dict) else None, None
+def _mtp_layers(reader: _Reader) -> int | None:
+    """The number of MTP/next-n layers that the config counts."""
+    if reader.text.get("use_mtp") is False:
+        return 0
+    return reader.number(_MTP, everywhere=True)
 
 
-def _modelopt(config: Mapping[str, Any]) -> str | None:
-    inner = config.get("quantization")
-    config = inner if isinstance(inner, dict) else config
-    algorithm = config.get("quant_algo")
-    if not isinstance(algorithm, str):
+def _head_of(linear: object) -> int | None:
+    size = linear.get("head_dim") if isinstance(linear, dict) else None
+    return size if type(size) is int else None
+
+
+def _expert_size(reader: _Reader, experts: int | None) -> int | None:
+    """The width of one expert; families without a field of its own use intermediate_size."""
+    names = (
+        "moe_intermediate_size",
+        "expert_ffn_hidden_size",
+        "moe_ffn_hidden_size",
+        "expert_intermediate_size",
+    )
+    for name in names:
+        value = reader.text.get(name)
+        if (
+            isinstance(value, list) and value and all(type(v) is int for v in value)
+        ):  # text and vision, per layer
+            return max(value)
+    given = reader.number(names)
+    return given if given or not experts else reader.number(("intermediate_size", "ffn_hidden_size"))
+
+
+def _shared_experts(reader: _Reader) -> int | None:
+    for name in ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"):
+        value = reader.text.get(name)
+        if type(value) is int and value >= 0:
+            return value
+        if isinstance(value, list) and value and all(type(v) is int for v in value):
+            return max(value)
+    return 1 if reader.text.get("shared_expert_intermediate_size") else None
+
+
+def _rope_scaling(reader: _Reader) -> str | None:
+    """The method and factor of a stretched context: "yarn x4"."""
+    for name in ("rope_scaling", "rope_parameters"):
+        scaling = reader.text.get(name)
+        if not isinstance(scaling, dict):
+            continue
+        if isinstance(scaling.get("full_attention"), dict):  # one set for each kind of layer
+            scaling = scaling["full_attention"]
+        kind = scaling.get("rope_type", scaling.get("type"))
+        if not isinstance(kind, str) or kind in ("default", "mrope"):
+            continue
+        factor = scaling.get("factor")
+        number = isinstance(factor, (int, float)) and not isinstance(factor, bool)
+        return f"{kind} x{factor:g}" if number and factor is not None else kind
+    return None
+
+
+def _is_multimodal(raw: Mapping[str, Any]) -> bool:
+    parts = ("vision_config", "audio_config", "thinker_config", "vision_tower", "mm_vision_tower", "visual")
+    return any(raw.get(name) for name in (*parts, "vit_config", "vision_model", "sound_config"))
+
+
+def _tied(text: Mapping[str, Any], raw: Mapping[str, Any]) -> bool | None:
+    """Whether the LM head is the embedding; unnamed, it is as the family's config class has it."""
+    for part in (raw, text):
+        value = part.get("tie_word_embeddings")
+        if isinstance(value, bool):
+            return value
+    model_type = str(text.get("model_type", raw.get("model_type", ""))).lower()
+    if not raw:
         return None
-    if algorithm == "MIXED_PRECISION":
-        layers = config.get("quantized_layers")
-        used = layers.values() if isinstance(layers, dict) else ()
-        fp4 = any(
-            "NVFP4" in str(layer.get("quant_algo")).upper() for layer in used if isinstance(layer, dict)
-        )
-        return "modelopt_mixed" if fp4 else "w4afp8"
-    if "FP4" in algorithm:
-        return "modelopt_fp4"
-    return {"FP8": "modelopt_fp8", "MXFP8": "mxfp8"}.get(algorithm, f"modelopt_{algorithm.lower()}")
+    return model_type.startswith(("gemma", "cohere", "gpt2", "falcon_mamba", "smollm", "lfm2", "bloom", "t5"))

@@ -19,7 +19,12 @@ def local_model(name: str) -> Path | None:
             return path
     except (OSError, ValueError):
         return None
-    return _cached(name) if _HUB_ID.fullmatch(name) and not path.exists() else None
+    return cached_snapshot(name) if not path.exists() else None
+
+
+def cached_snapshot(name: str) -> Path | None:
+    """The snapshot of a Hub id (``Qwen/Qwen3-8B``) in the local Hugging Face cache, where it is there."""
+    return _cached(name) if _HUB_ID.fullmatch(name) else None
 
 
 def _cached(name: str) -> Path | None:
