@@ -69,7 +69,7 @@ def host_from_document(document: Mapping[str, Any], path: str) -> HostFacts:
     reader = _Reader(path)
     if document.get("schema") != SCHEMA:
         raise reader.error("schema", f"{SCHEMA}", document.get("schema"))
-    host: HostFacts = reader.object(HostFacts, document, "")
+    host: HostFacts = reader.record(HostFacts, document, "")
     if host.platform is not None and host.platform not in _PLATFORMS:
         raise reader.error("platform", f"one of {', '.join(_PLATFORMS)}", host.platform)
     return host
@@ -110,7 +110,7 @@ class _Reader:
         shown = json.dumps(got)[:60] if plain else type(got).__name__
         return UserError(f"{self.path}: '{field}' must be {wanted}, not {shown}", hint=_HINT)
 
-    def object(self, kind: type, document: object, where: str, position: int = 0) -> Any:
+    def record(self, kind: type, document: object, where: str, position: int = 0) -> Any:
         if not isinstance(document, dict):
             raise self.error(where, "an object", document)
         hints = _hints(kind)
@@ -143,7 +143,7 @@ class _Reader:
                 raise self.error(at, "a list or null", got)
             inner = arguments[0]
             if dataclasses.is_dataclass(inner):
-                return tuple(self.object(inner, v, f"{at}[{i}]", i) for i, v in enumerate(got))  # type: ignore[arg-type]
+                return tuple(self.record(inner, v, f"{at}[{i}]", i) for i, v in enumerate(got))  # type: ignore[arg-type]
             return tuple(self.value(inner, v, f"{at}[{i}]") for i, v in enumerate(got))
         if origin is not None:  # a mapping from texts
             if not isinstance(got, dict):

@@ -41,6 +41,7 @@ class Gpu:
     bus: str | None = None  # PCI address, "0000:1b:00.0"
     reserved_gib: float | None = None  # kept by the driver itself, in use without any process
     ecc_errors: int | None = None  # uncorrected, since the driver was loaded
+    compute_mode: str | None = None  # "default", "exclusive" (one process at a time), "prohibited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,15 @@ class PythonEnvironment:
     torch_cuda: str | None = None  # CUDA release that torch was built for
     kernel_cuda: str | None = None  # the same of sgl-kernel / sglang-kernel
     kernel_sms: tuple[int, ...] = ()  # GPU architectures that the kernel wheel has code for; () not known
+    torch_sms: tuple[int, ...] = ()  # the same of torch's own kernels
+    duplicate_folders: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # where the copies lie, in the order of ``duplicates``
+    shadows: tuple[str, ...] = ()  # folders named sglang that an import finds before the installed one
+    requires: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # distribution -> what its metadata requires: distribution -> version specifier ("" for any)
+    requires_python: str | None = None  # of the installed SGLang, a version specifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +148,9 @@ class HostFacts:
     pythons: tuple[PythonEnvironment, ...] | None = None
     failures: tuple[ProbeFailure, ...] = ()
     machine: str | None = None  # "x86_64", "aarch64"
-    cpu_features: tuple[str, ...] = ()  # those that kernels for the CPU ask for: "avx2", "avx512f", "amx_tile"
+    cpu_features: tuple[
+        str, ...
+    ] = ()  # those that kernels for the CPU ask for: "avx2", "avx512f", "amx_tile"
     container_kind: str | None = None  # "docker", "kubernetes", "podman", "lxc", "apptainer", ...
     cgroup_version: int | None = None  # 1 or 2
     cgroup_memory_used_gib: float | None = None
