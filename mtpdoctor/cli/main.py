@@ -22,7 +22,8 @@ COMMANDS = {
 }
 
 USAGE = """\
-usage: mtpdoctor COMMAND ...
+usage: mtpdoctor [LOG... | -- COMMAND]   the interactive doctor
+       mtpdoctor COMMAND ...
 
 The doctor for SGLang servers that do not start.
 
@@ -54,6 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: list[str]) -> int:
+    if _interactive(arguments):
+        from mtpdoctor.cli.tui import run_interactive
+
+        return run_interactive(arguments)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage(), end="")
         return EXIT_OK if arguments else EXIT_USAGE
@@ -75,6 +80,23 @@ def _main(arguments: list[str]) -> int:
     except SystemExit as exit_:
         return int(exit_.code or 0)
     return int(module.run(args))
+
+
+def _interactive(arguments: list[str]) -> bool:
+    """Nothing, a log, or a launch command, and a person at a terminal: not one of the commands."""
+    if arguments and (arguments[0] in COMMANDS or arguments[0] in _NO_SCREEN):
+        return False
+    if "--serve" in arguments or any(a.startswith("--serve=") for a in arguments):
+        return True
+    first = arguments[0] if arguments else "-"
+    if not first.startswith("-") and not first.endswith(".log") and not os.path.exists(first):
+        return False  # a misspelled command
+    from mtpdoctor.cli.tui import is_terminal
+
+    return is_terminal()
+
+
+_NO_SCREEN = frozenset({"-h", "--help", "help", "-V", "--version"})
 
 
 class _Help(argparse.HelpFormatter):

@@ -53,4 +53,5 @@ class Session:
     diagnosis: int = 0  # which of report.diagnoses is looked at
     chosen: Chosen = field(default_factory=Chosen)
     history: tuple[AttemptRecord, ...] = ()
+    rule: str | None = None  # the rule that Knowledge is to show
     errors: tuple[str, ...] = ()  # one line each: what could not be read or probed

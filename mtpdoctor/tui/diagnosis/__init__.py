@@ -1,0 +1,5 @@
+"""The Diagnosis region."""
+
+from mtpdoctor.tui.diagnosis.region import DiagnosisRegion
+
+__all__ = ["DiagnosisRegion"]

@@ -1,0 +1,120 @@
+"""What the application has done for it: probing, reading, diagnosing, checking. No Textual here.
+
+Each method blocks and is run off the screen's thread; it takes a ``Session`` and gives a new value back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from mtpdoctor.tui.session import Chosen, Session
+
+if TYPE_CHECKING:
+    from mtpdoctor.case import Case
+    from mtpdoctor.diagnose.given import Given
+    from mtpdoctor.diagnose.trial import Trial
+    from mtpdoctor.host.types import HostFacts
+    from mtpdoctor.kb.load import Knowledge
+    from mtpdoctor.launch.types import Edit
+
+
+class Doctor:
+    """The same core as the command line's."""
+
+    def knowledge(self) -> Knowledge:
+        return _knowledge()
+
+    def probe(self) -> HostFacts | None:
+        """This machine."""
+        from mtpdoctor.host.nvml import gpus_here
+
+        return gpus_here()
+
+    def diagnose(self, session: Session) -> Session:
+        """Reads ``session.logs``. Raises UserError when one cannot be read."""
+        from mtpdoctor.diagnose.engine import diagnose
+        from mtpdoctor.diagnose.trial import base_case
+        from mtpdoctor.log.reading import read_logs
+
+        knowledge = self.knowledge()
+        reading = read_logs(session.logs, knowledge.literals)
+        report = diagnose(reading, knowledge, session.given)
+        case = base_case(reading, session.given)
+        return replace(
+            session,
+            knowledge=knowledge,
+            reading=reading,
+            report=report,
+            base=case.document if case is not None else None,
+        )
+
+    def with_edits(self, session: Session, edits: tuple[Edit, ...]) -> Chosen:
+        """The command with edits: milliseconds, so that it can be done on every key."""
+        from mtpdoctor.diagnose.trial import with_edits
+
+        if session.base is None:
+            return Chosen(edits, problem="there is no launch command to edit: neither given nor in the log")
+        return _chosen(with_edits(session.base, edits))
+
+    def with_text(self, session: Session, text: str) -> Chosen:
+        """A command typed by hand."""
+        from mtpdoctor.diagnose.trial import with_text
+
+        if session.base is None:
+            return Chosen(problem="there is no launch command to edit: neither given nor in the log")
+        return replace(_chosen(with_text(session.base, text)), command=text, by_hand=True)
+
+    def check(self, session: Session, chosen: Chosen) -> Chosen:
+        """``chosen`` with the check of its command."""
+        from mtpdoctor.diagnose.trial import checked
+
+        case = self._case(session)
+        if case is None or chosen.document is None:
+            return chosen
+        found = checked(chosen.document, case, self._given(session), self.knowledge())
+        return replace(chosen, check=found)
+
+    def check_base(self, session: Session) -> Session:
+        """Where there is no log: the given command, and whether it would start."""
+        from mtpdoctor.diagnose.trial import checked
+
+        given = self._given(session)
+        session = replace(session, knowledge=self.knowledge(), base=given.document)
+        case = self._case(session)
+        if case is None or case.document is None:
+            return session
+        return replace(session, check=checked(case.document, case, given, self.knowledge()))
+
+    def _case(self, session: Session) -> Case | None:
+        from mtpdoctor.diagnose.trial import base_case
+
+        return base_case(session.reading, self._given(session))
+
+    def _given(self, session: Session) -> Given:
+        """A command without a log is one for this machine, as ``mtpdoctor check`` takes it."""
+        given = session.given
+        document = given.document
+        if session.reading is not None or document is None or document.command.container:
+            return given
+        from mtpdoctor.records import replace as changed
+
+        return changed(given, host=given.host or session.host)
+
+
+def _chosen(trial: Trial) -> Chosen:
+    return Chosen(
+        edits=trial.edits,
+        command=trial.command,
+        diff=trial.diff,
+        document=trial.document,
+        problem=trial.problem,
+    )
+
+
+@lru_cache(maxsize=1)
+def _knowledge() -> Knowledge:
+    from mtpdoctor.kb.load import load_knowledge
+
+    return load_knowledge()
