@@ -264,3 +264,16 @@ _PLACES = (
     _Place(_KEY_HEADER, ("-key", "-token", "cookie"), _header_keeps),
     _Place(_BEARER, ("bearer",), _bearer_keeps),
 )
+
+# Lower-case words of which one stands, in any case, in every text that ``mask_secrets`` changes: for streams that
+# are too fast to be looked at line by line.
+_GITHUB = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")  # "gh" alone stands in "weight" too
+TRIGGERS = tuple(
+    sorted(
+        {
+            t.lower()
+            for t in (*_SHAPE_TRIGGERS, *_GITHUB, *(t for p in _PLACES for t in p.triggers))
+            if t != "gh"
+        }
+    )
+)

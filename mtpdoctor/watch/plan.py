@@ -84,7 +84,12 @@ def plan_of(given: Given, **options: object) -> LaunchPlan:
 def plan_to_follow(argv: tuple[str, ...], given: Given | None = None, **options: object) -> LaunchPlan:
     """A program that shows a server's log (``docker logs -f NAME``); ended with the watch."""
     plan = LaunchPlan(
-        argv=argv, env=dict(os.environ), given=given or Given(), pty=False, server=False, model=Path(argv[0]).name
+        argv=argv,
+        env=dict(os.environ),
+        given=given or Given(),
+        pty=False,
+        server=False,
+        model=Path(argv[0]).name,
     )
     return replace(plan, **options)  # type: ignore[arg-type]
 
@@ -112,7 +117,7 @@ def _expanded(text: str, env: Mapping[str, str], where: str) -> str:
     if "`" in text or "$(" in text:
         raise UserError(
             f"{where} holds a command substitution, and no shell is used",
-            hint="write what it stands for, e.g. mtpdoctor run -- ... --model-path \"$(cat model.txt)\" "
+            hint='write what it stands for, e.g. mtpdoctor run -- ... --model-path "$(cat model.txt)" '
             "unquoted, so that your own shell works it out",
         )
     return _VARIABLE.sub(value, text) if "$" in text else text

@@ -1,0 +1,177 @@
+"""Starting a launch under its guard, and talking to the guard. No shell has a part in it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mtpdoctor.errors import UserError
+from mtpdoctor.watch import tree
+
+_GUARD = (
+    "import sys; sys.path.append(sys.argv[1]); from mtpdoctor.watch.guard import main; main(int(sys.argv[2]))"
+)
+_PACKAGE = str(Path(__file__).resolve().parents[2])
+_SAFE_PATH = ("-P",) if sys.version_info >= (3, 11) else ("-I",)
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the launched program ended. ``left``: pids of its processes that had to be killed after it."""
+
+    code: int | None  # negative: killed by that signal; None: the guard was killed, so nobody knows
+    left: tuple[int, ...]
+
+
+class Child:
+    """A launched program. ``end``, ``detach`` may be called from any thread, ``wait`` from one."""
+
+    def __init__(self, guard: subprocess.Popen[bytes], control: socket.socket, mark: str, pid: int) -> None:
+        self._guard, self._control = guard, control
+        self._mark = mark
+        self.pid = pid  # of the program
+        self._rest = b""
+        self._exit: Exit | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def guard(self) -> int:
+        """Pid of the guard: every process of the launch is below it."""
+        return self._guard.pid
+
+    def processes(self) -> tuple[int, ...]:
+        return tree.descendants(self.guard)
+
+    def end(self, how: str) -> None:
+        """``int``, ``term``: that signal to the program; ``kill``: SIGKILL to every process of the launch."""
+        self._ask(how)
+        if how == "kill" and self._guard.poll() is not None:
+            tree.kill_all(self.guard, self._mark)
+
+    def wait(self, seconds: float) -> Exit | None:
+        """How it ended, as soon as it has; None after ``seconds`` while it runs."""
+        if self._exit is not None:
+            return self._exit
+        until = time.monotonic() + seconds
+        while self._exit is None and (left := until - time.monotonic()) > 0:
+            self._control.settimeout(max(left, 0.001))
+            try:
+                message = _receive(self)
+            except TimeoutError:
+                break
+            if message is None:  # the guard was killed; the kernel has killed the program
+                self._guard.wait()
+                self._exit = Exit(None, tree.kill_all(self.guard, self._mark))
+            elif "exit" in message:
+                self._guard.wait()
+                self._exit = Exit(message["exit"], tuple(message["left"]))
+        return self._exit
+
+    def detach(self) -> None:
+        """Leave it running, under its guard, which goes on keeping the log."""
+        self._ask("detach")
+
+    def close(self) -> None:
+        """Let go. What runs and was not detached is killed, before this returns."""
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+        self._control.close()
+
+    def kill(self) -> None:
+        """End every process of the launch and the guard, for certain."""
+        if self._exit is None and self._guard.poll() is None:
+            self._ask("kill")
+            with contextlib.suppress(OSError):
+                self.wait(15.0)
+        self.close()
+        if self._guard.poll() is None:
+            self._guard.kill()
+        self._guard.wait()
+        tree.kill_all(self.guard, self._mark)
+
+    def _ask(self, do: str) -> None:
+        with self._lock, contextlib.suppress(OSError):
+            self._control.sendall(json.dumps({"do": do}).encode() + b"\n")
+
+
+def spawn(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    log: str,
+    cwd: str | None = None,
+    pty: bool = True,
+    detach: bool = False,
+    hidden: Sequence[str] = (),
+    exit_file: str | None = None,
+    grace: float = 3.0,
+    mark: str | None = None,
+) -> Child:
+    """Start ``argv`` with exactly ``env``; its output goes to the end of ``log``, secrets and ``hidden`` masked.
+
+    ``grace``: seconds that children of the program may outlive it. Raises UserError when it cannot be started.
+    """
+    here, there = socket.socketpair()
+    mark = mark or secrets.token_hex(8)
+    with there:
+        guard = subprocess.Popen(
+            [sys.executable, *_SAFE_PATH, "-c", _GUARD, _PACKAGE, str(there.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(there.fileno(),),
+            start_new_session=True,
+            env={k: v for k, v in os.environ.items() if not k.startswith("PYTHON") and k != tree.MARK},
+        )
+    config: dict[str, Any] = {
+        "argv": list(argv),
+        "env": dict(env),
+        "cwd": cwd,
+        "pty": pty,
+        "log": log,
+        "detach": detach,
+        "secrets": list(hidden),
+        "mark": mark,
+        "exit_file": exit_file,
+        "grace": grace,
+    }
+    child = Child(guard, here, mark, 0)
+    try:
+        here.settimeout(30.0)
+        here.sendall(json.dumps(config).encode() + b"\n")
+        said = _receive(child)
+    except OSError as error:
+        child.kill()
+        raise UserError(f"the launch could not be guarded: {error}") from None
+    if said is None or "started" not in said:
+        child.kill()
+        why = said["failed"] if said else "its guard ended at once"
+        raise UserError(f"cannot start {argv[0]}: {why}", hint="is it installed, and on the PATH?")
+    child.pid = said["started"]
+    return child
+
+
+def _receive(child: Child) -> dict[str, Any] | None:
+    """The guard's next message; None when it is gone. Raises TimeoutError."""
+    while b"\n" not in child._rest:
+        try:
+            data = child._control.recv(1 << 16)
+        except ConnectionError:
+            data = b""
+        if not data:
+            return None
+        child._rest += data
+    line, child._rest = child._rest.split(b"\n", 1)
+    message: dict[str, Any] = json.loads(line)
+    return message
