@@ -1,0 +1,52 @@
+"""The text of the command while it is edited: unknown flags and refused values are marked in it."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+from textual.widgets import TextArea
+
+from mtpdoctor.sglang.completing import Mark, marks
+from mtpdoctor.sglang.flags import FlagTable
+from mtpdoctor.text import safe
+from mtpdoctor.tui.styles import beside
+
+
+class CommandText(TextArea):
+    """``wrong`` is what is wrong in it, by the flags of ``table``."""
+
+    DEFAULT_CSS = beside(__file__)
+    COMPONENT_CLASSES = frozenset({"command-text--wrong", "command-text--doubtful"})
+
+    def __init__(self, text: str, table: FlagTable) -> None:
+        super().__init__(safe(text), soft_wrap=True, tab_behavior="focus", show_line_numbers=False)
+        self._table = table
+        self.wrong: tuple[Mark, ...] = marks(self.text, table)
+
+    @property
+    def cursor_index(self) -> int:
+        """The cursor as characters from the start."""
+        return self.document.get_index_from_location(self.cursor_location)
+
+    def put(self, start: int, end: int, text: str) -> None:
+        """Put ``text`` in place of the characters ``start`` to ``end``, with the cursor behind it."""
+        at = self.document.get_location_from_index
+        edit = self.replace(text, at(start), at(end), maintain_selection_offset=False)
+        self.move_cursor(edit.end_location)
+
+    def on_text_area_changed(self) -> None:
+        self.wrong = marks(self.text, self._table)
+        self.refresh()
+
+    def get_line(self, line_index: int) -> Text:
+        line = super().get_line(line_index)
+        start = self.document.get_index_from_location((line_index, 0))
+        for mark in self.wrong:
+            a, b = mark.start - start, mark.end - start
+            if b > 0 and a < len(line.plain):
+                name = "doubtful" if mark.kind == "deprecated" else "wrong"
+                line.stylize(self._mark_style(name), max(a, 0), b)
+        return line
+
+    def _mark_style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"command-text--{name}", partial=True)
