@@ -107,7 +107,7 @@ class _Guard:
             self._attend(wake)
             left = self._clear()
         except BaseException:
-            tree.kill_all(os.getpid(), self._mark)
+            self._kill()
             raise
         self._write(self._masker.flush())
         self._record()
@@ -115,7 +115,15 @@ class _Guard:
 
     def _terminated(self, *_: object) -> None:
         """Somebody ends the guard: the launch goes with it."""
-        tree.kill_all(os.getpid(), self._mark)
+        self._kill()
+
+    def _kill(self) -> list[int]:
+        return list(tree.kill_all(os.getpid(), self._mark, reap=self._reap))
+
+    def _reap(self) -> None:
+        for pid, status in tree.reap().items():
+            if pid == self._server:
+                self._code = os.waitstatus_to_exitcode(status)
 
     def _start(self) -> None:
         read, write = _terminal() if self._config["pty"] else _pipe()
@@ -136,7 +144,7 @@ class _Guard:
                 stdout=write,
                 stderr=write,
                 start_new_session=True,
-                preexec_fn=first,  # noqa: PLW1509
+                preexec_fn=first,
             )
         finally:
             os.close(write)
@@ -163,9 +171,7 @@ class _Guard:
                     poll.unregister(self._control)
             if unfinished and time.monotonic() - self._fed > _UNFINISHED:
                 self._write(self._masker.flush())
-            for pid, status in tree.reap().items():
-                if pid == self._server:
-                    self._code = os.waitstatus_to_exitcode(status)
+            self._reap()
 
     def _pump(self) -> bool:
         """Output on its way to the log; False when there is no more."""
@@ -192,13 +198,13 @@ class _Guard:
             if do in _SIGNALS:
                 tree.send(self._server, _SIGNALS[do])
             elif do == "kill":
-                tree.kill_all(os.getpid(), self._mark)
+                self._kill()
             elif do == "detach":
                 self._detach = True
         if not self._lines.closed:
             return True
         if not self._detach:
-            tree.kill_all(os.getpid(), self._mark)
+            self._kill()
         return False
 
     # -- after its end -----------------------------------------------------------------------------------
@@ -208,14 +214,15 @@ class _Guard:
         patience = float(self._config.get("grace", _GRACE))
         until = time.monotonic() + patience
         while tree.members(me, self._mark) and time.monotonic() < until:
-            ready = [self._output, *([] if self._lines.closed else [self._control])]
+            ready = [self._output, *([] if self._lines.closed else [self._control.fileno()])]
             for fd in select.select(ready, [], [], 0.05)[0]:
-                if fd == self._output and not self._pump():
+                if fd != self._output:
+                    self._obey()
+                    until = 0.0 if self._lines.closed else until
+                elif not self._pump():
                     time.sleep(0.05)
-                elif fd is self._control and not self._obey():
-                    until = 0.0
-            tree.reap()
-        left = list(tree.kill_all(me, self._mark))
+            self._reap()
+        left = self._kill()
         while self._pump():  # whatever is still in the pipe: nobody writes any more
             if not select.select([self._output], [], [], 0)[0]:
                 break

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 MARK = "MTPDOCTOR_RUN"  # environment variable that every process of a launch inherits
@@ -46,10 +46,13 @@ def members(root: int, mark: str) -> tuple[int, ...]:
     return tuple(sorted(p for p in found if stats[p].state not in "ZX" and p != os.getpid()))
 
 
-def kill_all(root: int, mark: str, *, patience: float = 10.0) -> tuple[int, ...]:
+def kill_all(
+    root: int, mark: str, *, patience: float = 10.0, reap: Callable[[], object] = lambda: None
+) -> tuple[int, ...]:
     """SIGKILL every member until none is left (forks may race) or ``patience`` seconds are over.
 
-    Returns the pids that were killed. A process in an uninterruptible wait dies when that ends."""
+    Returns the pids that were killed. ``reap`` waits for children of the caller's that have ended, where it has
+    any. A process in an uninterruptible wait dies when that ends."""
     killed: dict[int, None] = {}
     until = time.monotonic() + patience
     pause = 0.005
