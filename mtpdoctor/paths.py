@@ -62,9 +62,17 @@ def cache_folder() -> Path:
     return user_cache_path("mtpdoctor")
 
 
+def samples_folder() -> Path | None:
+    """The sample logs: ``sample_logs/`` of a checkout, else ``mtpdoctor/_samples`` of a wheel; None when gone."""
+    for folder in (_PACKAGE.parent / "sample_logs", _PACKAGE / "_samples"):
+        if (folder / "spec_no_buffer_with_radix.log").is_file():
+            return folder
+    return None
+
+
 def state_folder() -> Path:
-    """The user's folder for what the doctor keeps: logs of its runs, their history. Not created here.
-    ``$MTPDOCTOR_STATE`` overrides it."""
+    """Where what was launched is kept (``runs/``); not created here. ``$MTPDOCTOR_STATE`` overrides it, else
+    ``$XDG_STATE_HOME/mtpdoctor``."""
     override = os.environ.get("MTPDOCTOR_STATE")
     if override:
         return Path(override).expanduser()
@@ -74,11 +82,3 @@ def state_folder() -> Path:
     from platformdirs import user_state_path
 
     return user_state_path("mtpdoctor")
-
-
-def samples_folder() -> Path | None:
-    """The sample logs: ``sample_logs/`` of a checkout, else ``mtpdoctor/_samples`` of a wheel; None when gone."""
-    for folder in (_PACKAGE.parent / "sample_logs", _PACKAGE / "_samples"):
-        if (folder / "spec_no_buffer_with_radix.log").is_file():
-            return folder
-    return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from textual.app import App
 
 from mtpdoctor.errors import UserError
@@ -9,7 +11,7 @@ from mtpdoctor.errors import UserError
 OSC52_LIMIT = 74_994  # bytes of text: base64 of it just fits the 100,000 that xterm and tmux take
 
 
-def copy(app: App[object], text: str, what: str) -> str:
+def copy(app: App[Any], text: str, what: str) -> str:
     """Copies ``text``, and says to the person how to get at it.
 
     No terminal answers whether it took the text, so it always goes into a file too (readable by its owner

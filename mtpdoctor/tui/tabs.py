@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual import events
 from textual.content import Content
 from textual.message import Message
@@ -26,7 +28,7 @@ class RegionTabs(Widget):
     """``1 Open 2 Diagnosis ...``: 75 columns, so that it fits the smallest terminal."""
 
     DEFAULT_CSS = beside(__file__)
-    COMPONENT_CLASSES = frozenset({"tabs--key", "tabs--name", "tabs--active"})
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"tabs--key", "tabs--name", "tabs--active"}
     active = reactive("start")
 
     class Chosen(Message):
