@@ -1,25 +1,202 @@
 """Whether a launch stands still. A pure state machine: time and what the processes do are handed in.
 
 The watcher hands every event to :meth:`Watchdog.saw`; when :meth:`Watchdog.due` says so it looks at the processes
-(``processes.look``, which costs a second) and hands the result to :meth:`Watchdog.judge`.
+(``processes.look``, which costs a second) and hands the result to :meth:`Watchdog.judge`. How long a stage may be
+quiet, and what usually holds it up, is data (``hangs.py``).
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter, deque
 from collections.abc import Sequence
 
-from mtpdoctor.watch.types import Process, Resumed, Stuck, WatchEvent
+from mtpdoctor.log.lines import make_line
+from mtpdoctor.log.stages import mark_of
+from mtpdoctor.log.types import Line, Stage
+from mtpdoctor.watch.hangs import Hangs, Scene, load_hangs
+from mtpdoctor.watch.types import (
+    Generated,
+    Launched,
+    Output,
+    Process,
+    Progress,
+    Ready,
+    Resumed,
+    StageReached,
+    Stuck,
+    WatchEvent,
+)
+
+_KEPT = 40  # last lines that causes are looked for in
+_LOOKED_AT = 400  # lines of one event that are looked at: of a flood, the last
+_OFTEN = 20  # a line that came so often already tells of no progress
+_NUMBER = re.compile(r"\d+")
+_BEGIN = re.compile(r"\b(begin|start)s?\b", re.I)
+_END = re.compile(r"\b(ends?|finish(?:ed)?|done)\b", re.I)
+_TP = re.compile(r"\bTP(\d+)\b")
 
 
 class Watchdog:
+    """``scale`` multiplies what stages may be quiet (for tests, and for hosts known to be slow). ``tp_size`` and
+    ``nodes`` are of the launch, where they are known."""
+
+    def __init__(
+        self,
+        hangs: Hangs | None = None,
+        *,
+        tp_size: int | None = None,
+        nodes: int | None = None,
+        scale: float = 1.0,
+        at: float = 0.0,
+    ) -> None:
+        self._hangs = hangs or load_hangs()
+        self._tp_size, self.nodes, self._scale = tp_size, nodes, scale
+        self.stage = Stage.ENV
+        self._alive = at  # when it last gave a sign of life
+        self._told: float | None = None  # when it was last said that it stands still
+        self._times = 0  # how often, this time
+        self._serving = False
+        self._lines: deque[str] = deque(maxlen=_KEPT)
+        self._often: Counter[str] = Counter()
+        self._done: dict[tuple[Stage, str | None, str], int] = {}
+        self._ranks: dict[str, Stage] = {}
+        self._marks: dict[str, set[str]] = {}  # mark line, numbers out -> ranks that wrote it
+
+    # -- what happens ----------------------------------------------------------------------------------
+
     def saw(self, event: WatchEvent) -> Resumed | None:
-        """Output, StageReached, Progress, Ready, Generated; others are ignored."""
-        raise NotImplementedError
+        """Output, StageReached, Progress, Ready, Generated; others are ignored. Resumed: it goes on after a Stuck."""
+        if isinstance(event, Output):
+            alive = [self._line(text) for text in event.lines[-_LOOKED_AT:]]
+            return self._sign(event.at) if any(alive) else None
+        if isinstance(event, StageReached):
+            if event.rank:
+                before = self._ranks.get(event.rank)
+                if before is None or before.order < event.stage.order:
+                    self._ranks[event.rank] = event.stage
+            if event.stage.order > self.stage.order:
+                self.stage = event.stage
+                self._often.clear()
+            self._serving = self._serving or event.stage is Stage.SERVING
+            return self._sign(event.at)
+        if isinstance(event, Progress):
+            key = (event.stage, event.rank, event.unit)
+            moved = event.done != self._done.get(key)
+            self._done[key] = event.done
+            return self._sign(event.at) if moved else None
+        if isinstance(event, (Ready, Generated)):
+            self._serving = True
+            return self._sign(event.at)
+        if isinstance(event, Launched):
+            self._alive = event.at
+        return None
+
+    def _sign(self, at: float) -> Resumed | None:
+        self._alive = max(self._alive, at)
+        if self._told is None:
+            return None
+        self._told, self._times = None, 0
+        return Resumed(at, self.stage)
+
+    def _line(self, text: str) -> bool:
+        """Whether the line is a sign of life."""
+        if not text.strip():
+            return False
+        line = make_line(text[:2000], 0, 0, 0, "", None)
+        self._lines.append(line.text)
+        if line.rank:
+            self._ranks.setdefault(line.rank, self.stage)
+            self._mark(line, line.rank)
+        if self._hangs.chatter.search(line.text):
+            return False
+        form = _NUMBER.sub("#", line.body)[:200]
+        self._often[form] += 1
+        # A bar's lines differ in their numbers only; what they count comes as Progress.
+        return self._often[form] <= _OFTEN
+
+    def _mark(self, line: Line, rank: str) -> None:
+        stage = mark_of(line)
+        if stage is not None:
+            self._marks.setdefault(_milestone(line.body), set()).add(rank)
+            if self._ranks[rank].order < stage.order:
+                self._ranks[rank] = stage
+
+    # -- judging ---------------------------------------------------------------------------------------
+
+    def quiet(self, at: float) -> float:
+        """Seconds since the last sign of life."""
+        return at - self._alive
 
     def due(self, at: float) -> bool:
-        """Quiet for longer than the stage allows (and not told lately): look at the processes now."""
-        raise NotImplementedError
+        """Quiet for longer than the stage allows, and not told lately: look at the processes now.
+
+        A server that serves may be quiet for as long as nobody asks it."""
+        if self._serving:
+            return False
+        allowed = self._hangs.quiet_s.get(self.stage, 180.0) * self._scale
+        if self._told is None:
+            return self.quiet(at) >= allowed
+        return at - self._told >= allowed * 2**self._times
 
     def judge(self, at: float, processes: Sequence[Process], signs: Sequence[str] = ()) -> Stuck:
         """``signs``: ``processes.signs()``, what else was found on the host (stale locks, ...)."""
-        raise NotImplementedError
+        self._told, self._times = at, min(self._times + 1, 6)
+        behind = self.behind()
+        found = tuple(signs) + self._gone(processes)
+        ranks = len(self._ranks) or self._tp_size or 0
+        scene = Scene(tuple(processes), tuple(self._lines), found, behind, ranks, self.nodes)
+        return Stuck(
+            at=at,
+            stage=self.stage,
+            quiet_s=self.quiet(at),
+            behind=behind,
+            processes=tuple(processes),
+            likely=self._hangs.likely(self.stage, scene),
+            compiling=self._hangs.compiling(self.stage, scene) is not None,
+        )
+
+    def behind(self) -> tuple[str, ...]:
+        """Ranks that have not written what others have, by their own words.
+
+        Not every rank writes every line, so a rank is behind only where it began something that another ended,
+        where most others wrote a mark that it did not, or where it has written nothing at all.
+        """
+        late: set[str] = set()
+        ranks = set(self._ranks)
+        for mark, wrote in self._marks.items():
+            if len(ranks) > 2 and len(wrote) * 2 > len(ranks):
+                late |= ranks - wrote
+            if _END.search(mark):
+                began = self._marks.get(_paired(mark), set())
+                late |= began - wrote
+        return tuple(sorted(late, key=_natural)) + self._silent(ranks)
+
+    def _silent(self, ranks: set[str]) -> tuple[str, ...]:
+        """TP ranks of this launch that have written nothing, where it is known how many there are."""
+        heard = {int(m[1]) for rank in ranks if (m := _TP.search(rank))}
+        if not self._tp_size or not heard or (self.nodes or 1) > 1:
+            return ()
+        return tuple(f"TP{i}" for i in range(min(self._tp_size, 512)) if i not in heard)
+
+    def _gone(self, processes: Sequence[Process]) -> tuple[str, ...]:
+        """Ranks that have written and have no process any more."""
+        alive = {m[1] for p in processes if p.rank and p.state != "zombie" and (m := _TP.search(p.rank))}
+        if not alive:
+            return ()
+        wrote = {m[1] for rank in self._ranks if (m := _TP.search(rank))}
+        return tuple(f"missing rank: TP{i} wrote and has no process" for i in sorted(wrote - alive, key=int))
+
+
+def _milestone(body: str) -> str:
+    """A mark without what differs between ranks: numbers, and what stands after the first sentence."""
+    return _NUMBER.sub("#", re.split(r"[.,:]\s", body, maxsplit=1)[0])[:80].rstrip(".")
+
+
+def _paired(end: str) -> str:
+    """ "Load weight end" -> "Load weight begin"."""
+    return _END.sub("begin", end)
+
+
+def _natural(rank: str) -> list[int | str]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", rank)]
