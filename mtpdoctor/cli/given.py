@@ -44,8 +44,8 @@ def given_from(args: argparse.Namespace) -> Given:
         document=document,
         command_where=where,
         host=_host(args),
-        model=_model(args.model),
-        release=_release(args.sglang),
+        model=model_from(args.model),
+        release=release_from(args.sglang),
     )
 
 
@@ -75,7 +75,8 @@ def _host(args: argparse.Namespace) -> HostFacts | None:
     return None
 
 
-def _model(path: str | None) -> ModelFacts | None:
+def model_from(path: str | None) -> ModelFacts | None:
+    """The model of ``--model``. Raises UserError."""
     if path is None:
         return None
     from mtpdoctor.model.config import read_model
@@ -83,7 +84,8 @@ def _model(path: str | None) -> ModelFacts | None:
     return read_model(path)
 
 
-def _release(text: str | None) -> str | None:
+def release_from(text: str | None) -> str | None:
+    """The release of ``--sglang``. Raises UserError."""
     if text is None:
         return None
     from mtpdoctor.release import parse_release

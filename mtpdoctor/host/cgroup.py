@@ -17,7 +17,7 @@ class Limits:
 
     version: int | None = None
     memory: int | None = None  # bytes
-    memory_used: int | None = None  # bytes, of the group that sets the limit
+    memory_used: int | None = None  # bytes, of the group that sets the limit, file cache left out
     cpus: float | None = None
 
 
@@ -35,14 +35,25 @@ def cgroup_limits(machine: Machine) -> Limits:
         limit = machine.number(f"{folder}/memory.max" if version == 2 else f"{folder}/memory.limit_in_bytes")
         if limit is not None and limit < _NO_LIMIT and (memory is None or limit < memory):
             memory = limit
-            used = machine.number(
-                f"{folder}/memory.current" if version == 2 else f"{folder}/memory.usage_in_bytes"
-            )
+            used = _used(machine, folder, version)
     for folder in _upwards(folders.get("cpu") or folders.get("")):
         quota = _quota(machine, folder)
         if quota is not None and (cpus is None or quota < cpus):
             cpus = quota
     return Limits(version, memory, used, cpus)
+
+
+def _used(machine: Machine, folder: str, version: int) -> int | None:
+    """Without the file cache that the kernel can drop at any time, as container tools count it."""
+    used = machine.number(f"{folder}/memory.current" if version == 2 else f"{folder}/memory.usage_in_bytes")
+    if used is None:
+        return None
+    name = "inactive_file" if version == 2 else "total_inactive_file"
+    for line in (machine.read(f"{folder}/memory.stat") or "").splitlines():
+        field, _, value = line.partition(" ")
+        if field == name and value.isdigit():
+            return max(used - int(value), 0)
+    return used
 
 
 def _quota(machine: Machine, folder: str) -> float | None:
