@@ -17,6 +17,7 @@ COMMANDS = {
     "diagnose": ("mtpdoctor.cli.diagnose", "root cause, evidence and fix from the log(s) of one launch"),
     "check": ("mtpdoctor.cli.check", "before launching: would this command start here?"),
     "fix": ("mtpdoctor.cli.fix", "preflight and repair a launch command, or the file it stands in"),
+    "probe": ("mtpdoctor.cli.probe", "this host: GPUs and who holds them, memory, disks, ports, SGLang"),
     "explain": ("mtpdoctor.cli.explain", "the long form of one rule"),
     "kb": ("mtpdoctor.cli.kb", "lint, list and try the knowledge"),
 }

@@ -12,11 +12,11 @@ from mtpdoctor.report.clean import Cleaner
 from mtpdoctor.report.json import fix_to_json
 
 if TYPE_CHECKING:
-    from mtpdoctor.diagnose.check import Problem
+    from mtpdoctor.diagnose.host_check import HostFinding
 
 
 def probe_to_json(
-    host: HostFacts, findings: Sequence[Problem] = (), model: Mapping[str, Any] | None = None
+    host: HostFacts, findings: Sequence[HostFinding] = (), model: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """The host as ``--host FILE`` reads it, with ``findings`` and the model's part beside its fields."""
     clean = Cleaner(_no_report())
@@ -31,12 +31,13 @@ def _no_report() -> Report:
     return Report("ready", "serving", None, None, None, (), (), 0, ())
 
 
-def _finding(finding: Problem, clean: Cleaner) -> dict[str, Any]:
+def _finding(finding: HostFinding, clean: Cleaner) -> dict[str, Any]:
     return {
         "rule": clean.maybe(finding.rule),
         "title": clean.text(finding.title),
         "cause": clean.text(finding.cause),
         "severity": finding.severity,
-        "fixes": [fix_to_json(f, clean) for f in finding.fixes],
+        "misleading": clean.maybe(finding.misleading),
+        "fixes": [fix_to_json(f, clean) for f in finding.remedies],
         "references": [clean.line(r) for r in finding.references],
     }

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mtpdoctor.host.types import Disk, HostFacts, Port, PythonEnvironment
+from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.report.gpu_text import gpu_rows
 from mtpdoctor.report.rows import Rows, and_, of, size
 
 if TYPE_CHECKING:
-    from mtpdoctor.diagnose.check import Problem
+    from mtpdoctor.diagnose.host_check import HostFinding
 
 BAR = 16
 # Distributions that decide over a launch, as a person looks for them
@@ -26,7 +27,7 @@ _USUAL_PORTS = range(30000, 30100)  # SGLang's default is 30000
 
 def render_host(
     host: HostFacts,
-    findings: Sequence[Problem] = (),
+    findings: Sequence[HostFinding] = (),
     *,
     width: int = 80,
     color: bool = False,
@@ -59,7 +60,7 @@ def render_host(
 
 
 # -- above all -------------------------------------------------------------------------------------
-def _title(host: HostFacts, findings: Sequence[Problem], rows: Rows) -> Iterator[str]:
+def _title(host: HostFacts, findings: Sequence[HostFinding], rows: Rows) -> Iterator[str]:
     fatal = sum(f.severity == "fatal" for f in findings)
     other = sum(f.severity == "degrades" for f in findings)
     name = rows.clean(host.name or ("pretended host" if host.pretended else "this host"))
@@ -103,7 +104,7 @@ def _in_short(host: HostFacts, rows: Rows) -> Iterator[str]:
         yield host.system + (f", {host.machine}" if host.machine else "")
 
 
-def _findings(findings: Sequence[Problem], rows: Rows, verbose: bool) -> Iterator[str]:
+def _findings(findings: Sequence[HostFinding], rows: Rows, verbose: bool) -> Iterator[str]:
     shown = [f for f in findings if verbose or f.severity != "info"]
     if not shown:
         return
@@ -121,15 +122,24 @@ def _findings(findings: Sequence[Problem], rows: Rows, verbose: bool) -> Iterato
         yield "  " + first
         yield from (f"    {line}" for line in rows.folded(" ".join(lines[1:]), rows.width - 4) if lines[1:])
         yield from rows.prose(finding.cause, "    ")
-        for fix in finding.fixes if verbose else finding.fixes[:2]:
+        if finding.misleading and verbose:
+            yield from rows.prose(f"Not the cause: {finding.misleading}", "    ")
+        for fix in finding.remedies if verbose else finding.remedies[:2]:
             yield from rows.item(">" if rows.plain else "→", fix.title, "    ", style="bold")
             if fix.why and verbose:
                 yield from rows.prose(fix.why, "      ")
             if fix.risk:
                 yield from rows.prose(f"Risk: {fix.risk}", "      ", style="magenta")
+            for edit in fix.edits:
+                yield from rows.prose(f"{edit.op.value} {_shown(edit)}", "      ")
             for line in fix.run:
                 for i, part in enumerate(_command(line, rows)):
                     yield ("      $ " if i == 0 else "        ") + part
+
+
+def _shown(edit: Edit) -> str:
+    joint = "=" if edit.op is EditOp.ENV else " "
+    return edit.name if edit.value is None else f"{edit.name}{joint}{edit.value}"
 
 
 def _command(text: str, rows: Rows) -> list[str]:
