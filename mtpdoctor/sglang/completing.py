@@ -213,7 +213,10 @@ def _flags(typed: str, table: FlagTable) -> tuple[Item, ...]:
         known = found.get(spec.name)
         if known is None or (rank, option != spec.name) < (known[0], known[2] != spec.name):
             found[spec.name] = (rank, spec, option)
-    ordered = sorted(found.values(), key=lambda f: (f[0], f[1].deprecated, f[2]))
+    # Flags that somebody found worth a line of words are the ones that people type.
+    ordered = sorted(
+        found.values(), key=lambda f: (f[0], f[1].deprecated, flag_words(f[1].dest) is None, f[2])
+    )
     return tuple(Item(option, _note(spec), True, spec.deprecated) for _, spec, option in ordered[:MAX_ITEMS])
 
 

@@ -23,6 +23,7 @@ from mtpdoctor.tui.help import HelpScreen
 from mtpdoctor.tui.host import HostRegion
 from mtpdoctor.tui.knowledge import KnowledgeRegion
 from mtpdoctor.tui.launch import LaunchRegion
+from mtpdoctor.tui.launch.starting import after_launch
 from mtpdoctor.tui.log import LogRegion
 from mtpdoctor.tui.model import ModelRegion
 from mtpdoctor.tui.session import Chosen, Session
@@ -32,6 +33,7 @@ from mtpdoctor.tui.themes import THEMES
 from mtpdoctor.tui.title import TitleLine
 from mtpdoctor.tui.work import Work
 from mtpdoctor.tui.workers import Doctor
+from mtpdoctor.watch.types import End
 
 if TYPE_CHECKING:
     from mtpdoctor.host.types import HostFacts
@@ -197,6 +199,21 @@ class DoctorApp(App[None]):
     @on(messages.CopyText)
     def _copy_text(self, message: messages.CopyText) -> None:
         self.notify(clipboard.copy(self, message.text, message.what), markup=False)
+
+    @on(messages.LaunchCommand)
+    def _launch(self, message: messages.LaunchCommand) -> None:
+        self.action_region("launch")
+        self.query_one(LaunchRegion).launch(self.session, message.command)
+
+    @on(messages.EndLaunch)
+    def _end_launch(self, message: messages.EndLaunch) -> None:
+        self.query_one(LaunchRegion).end_launch(message.hard)
+
+    @on(messages.LaunchEnded)
+    def _launch_ended(self, message: messages.LaunchEnded) -> None:
+        self.update(after_launch(self.session, message.record, message.document))
+        if message.ended.how is End.DIED:
+            self.open_logs((message.record.log,))
 
     @on(messages.ProbeAgain)
     def _probe_again(self, _: messages.ProbeAgain) -> None:

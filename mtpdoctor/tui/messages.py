@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from mtpdoctor.launch.document import LaunchDocument
     from mtpdoctor.launch.types import Edit
+    from mtpdoctor.watch.types import AttemptRecord, Ended
 
 
 class OpenLog(Message):
@@ -82,6 +84,18 @@ class EndLaunch(Message):
     def __init__(self, hard: bool = False) -> None:
         super().__init__()
         self.hard = hard
+
+
+class LaunchEnded(Message):
+    """A launch is over: its line for the history, how it ended, and the launch as it was (None: somebody else's).
+
+    One that died is to be diagnosed from ``record.log``, with ``document`` as the command."""
+
+    def __init__(self, record: AttemptRecord, ended: Ended, document: LaunchDocument | None) -> None:
+        super().__init__()
+        self.record = record
+        self.ended = ended
+        self.document = document
 
 
 class ProbeAgain(Message):

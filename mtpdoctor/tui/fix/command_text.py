@@ -19,7 +19,13 @@ class CommandText(TextArea):
     COMPONENT_CLASSES = frozenset({"command-text--wrong", "command-text--doubtful"})
 
     def __init__(self, text: str, table: FlagTable) -> None:
-        super().__init__(safe(text), soft_wrap=True, tab_behavior="focus", show_line_numbers=False)
+        super().__init__(
+            safe(text),
+            soft_wrap=True,
+            tab_behavior="focus",
+            show_line_numbers=False,
+            highlight_cursor_line=False,
+        )
         self._table = table
         self.wrong: tuple[Mark, ...] = marks(self.text, table)
 

@@ -13,7 +13,8 @@ from mtpdoctor.text import cut
 from mtpdoctor.tui.styles import beside
 
 ROWS = 8
-WIDTH = 76  # columns, at most
+WIDTH = 100  # columns, at most
+NAMES = 40  # of them for names, where notes stand beside
 
 
 class CompletionList(OptionList):
@@ -33,10 +34,17 @@ class CompletionList(OptionList):
         super().__init__(markup=False)
         self._items: tuple[Item, ...] = ()
 
+    class Looked(Message):
+        """This one is looked at."""
+
+        def __init__(self, item: Item) -> None:
+            super().__init__()
+            self.item = item
+
     def open(self, items: tuple[Item, ...], at: Offset, screen: Size) -> None:
         """Show ``items`` below the place ``at``, or above it where there is no room."""
         self._items = items
-        wide = max(len(item.text) for item in items)
+        wide = min(max(len(item.text) for item in items), NAMES)
         notes = max(len(item.note) for item in items)
         width = min(max(wide + notes + 5, 16), WIDTH, screen.width - 2)
         self.set_options([Option(_prompt(item, wide, width - 3)) for item in items])
@@ -47,6 +55,11 @@ class CompletionList(OptionList):
         x = min(max(at.x - 1, 0), max(screen.width - width - 1, 0))
         self.styles.offset = (x, at.y + 1 if below else max(at.y - rows, 0))
         self.display = True
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        if self.display and event.option_index < len(self._items):
+            self.post_message(self.Looked(self._items[event.option_index]))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()

@@ -15,7 +15,7 @@ from textual.widgets import Footer, Static, TextArea
 
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Form
-from mtpdoctor.release import release_or_none
+from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.completing import Completion, complete, explain, flag_at
 from mtpdoctor.sglang.flags import FlagTable, flag_table
 from mtpdoctor.tui.fix.command_text import CommandText
@@ -95,6 +95,15 @@ class CommandEditor(ModalScreen["str | None"]):
             head, *rest = explain(spec)
             lines = [Content.styled(head, "bold"), *map(Content, rest), *lines]
         self.query_one("#editor-flag", Static).update(Content("\n").join(lines))
+
+    @on(CompletionList.Looked)
+    def _looked(self, message: CompletionList.Looked) -> None:
+        spec = self._table.resolve(message.item.text) if message.item.flag else None
+        if spec is not None:
+            head, *rest = explain(spec)
+            self.query_one("#editor-flag", Static).update(
+                Content("\n").join([Content.styled(head, "bold"), *map(Content, rest)])
+            )
 
     def _offer(self, asked: bool) -> None:
         """Show what may stand at the cursor, when asked for or when a flag or one of its values is begun."""
@@ -187,7 +196,7 @@ def editable_text(session: Session) -> str:
     return document.text
 
 
-def _release(session: Session):
+def _release(session: Session) -> Release | None:
     """The release whose flags count; None: the union of all."""
     report, check = session.report, session.chosen.check or session.check
     named = session.given.release or (report.sglang_version if report else None)

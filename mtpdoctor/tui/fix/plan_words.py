@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,21 +26,15 @@ class PlanWords:
 
 def plan_words(session: Session, command: str) -> PlanWords:
     """What ``command`` comes to on this machine."""
-    from mtpdoctor.launch.document import read_launch
     from mtpdoctor.records import replace
+    from mtpdoctor.tui.launch.starting import launched_document
     from mtpdoctor.watch.plan import plan_of
 
     clean = cleaner_of(session)
-    chosen = session.chosen.document or session.base
     try:
-        # A container's command line alone is not what starts it: the form it is written in counts.
-        contained = chosen is not None and chosen.command.container
-        document = chosen if chosen is not None and contained else read_launch(command)
-        plan = plan_of(replace(session.given, document=document))
+        plan = plan_of(replace(session.given, document=launched_document(session, command)))
     except UserError as error:
         return PlanWords(problem=f"{error}" + (f"\n{error.hint}" if error.hint else ""))
-    import os
-
     return PlanWords(
         command=clean.text(shlex.join(plan.argv)),
         sets=tuple(clean.text(entry) for entry in plan.sets),

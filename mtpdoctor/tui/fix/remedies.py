@@ -84,5 +84,5 @@ def _prompt(row: Row, offer: Offer, edits: tuple[Edit, ...], clean: Cleaner) -> 
     safety = offer.fix.safety
     mark = _MARK.get(state_of(offer, edits), "( )") if offer.edits else " - "
     return Content.assemble(
-        mark, " ", (clean.line(offer.fix.title), "bold"), " ", (safety, _SAFETY.get(safety, "bold"))
+        mark, " ", (f"{safety:<6}", _SAFETY.get(safety, "bold")), " ", (clean.line(offer.fix.title), "bold")
     )

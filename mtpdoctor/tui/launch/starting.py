@@ -1,0 +1,34 @@
+"""Which launch a command stands for, and what a session is after one. No Textual here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mtpdoctor.launch.document import LaunchDocument, read_launch
+from mtpdoctor.launch.render import command_line
+
+if TYPE_CHECKING:
+    from mtpdoctor.tui.session import Session
+    from mtpdoctor.watch.types import AttemptRecord
+
+
+def launched_document(session: Session, command: str) -> LaunchDocument:
+    """The document to launch: the chosen one in its own form where ``command`` is its shell line, so that a
+    container is not mistaken for a process of this machine; else the text as a shell command.
+
+    Raises UserError when no server is started in it."""
+    for document in (session.chosen.document, session.base):
+        if document is not None and command in (command_line(document.command), document.text):
+            return document
+    return read_launch(command)
+
+
+def after_launch(session: Session, record: AttemptRecord, document: LaunchDocument | None) -> Session:
+    """The session with one more attempt; what is diagnosed next goes by the command that was launched."""
+    from mtpdoctor.records import replace as changed
+
+    given = session.given
+    if document is not None:
+        given = changed(given, document=document, command_where="the launch from here")
+    return replace(session, given=given, history=(*session.history, record))

@@ -1,0 +1,35 @@
+"""The newest lines of the launch's output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+from textual.widgets import RichLog
+
+from mtpdoctor.text import safe
+from mtpdoctor.tui.launch.wording import line_kind
+from mtpdoctor.tui.styles import beside
+
+LINES = 2000
+COLUMNS = 1000  # the server_args line is many thousands long; the Log region shows all of it
+
+
+class OutputTail(RichLog):
+    """Bounded; follows the end unless it was scrolled up. Text is never read as markup."""
+
+    DEFAULT_CSS = beside(__file__)
+    COMPONENT_CLASSES = frozenset({"output-tail--error", "output-tail--warning"})
+
+    def __init__(self) -> None:
+        super().__init__(max_lines=LINES, wrap=False, markup=False, highlight=False, min_width=20)
+
+    def add(self, lines: Sequence[str]) -> None:
+        styles = {
+            kind: self.get_component_rich_style(f"output-tail--{kind}", partial=True)
+            for kind in ("error", "warning")
+        }
+        follow = self.is_vertical_scroll_end
+        for line in lines[-LINES:]:
+            shown = safe(line[:COLUMNS])
+            self.write(Text(shown, style=styles.get(line_kind(shown), ""), no_wrap=True), scroll_end=follow)
