@@ -87,6 +87,7 @@ class _Guard:
         self._code: int | None = None
         self._output = -1
         self._fed = 0.0  # when output came last
+        self._orphaned = False  # the doctor went first, and took the launch with it
 
     def run(self) -> None:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -204,6 +205,7 @@ class _Guard:
         if not self._lines.closed:
             return True
         if not self._detach:
+            self._orphaned = True
             self._kill()
         return False
 
@@ -235,7 +237,7 @@ class _Guard:
         with contextlib.suppress(OSError):
             fd = os.open(self._exit_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(fd, "w") as file:
-                json.dump({"code": self._code, "at": time.time()}, file)
+                json.dump({"code": self._code, "at": time.time(), "orphaned": self._orphaned}, file)
 
     def _say(self, message: dict[str, Any]) -> None:
         if self._lines.closed:

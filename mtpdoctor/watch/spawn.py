@@ -43,7 +43,7 @@ class Child:
         self.pid = pid  # of the program
         self._rest = b""
         self._exit: Exit | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler of the driving thread may come in between
 
     @property
     def guard(self) -> int:
