@@ -128,6 +128,7 @@ class LaunchRegion(Vertical):
         if self._ticks is not None:
             self._ticks.resume()
         self._draw()
+        self.refresh_bindings()
         self.query_one(OutputTail).focus()
 
     # -- while it runs ---------------------------------------------------------------------------------

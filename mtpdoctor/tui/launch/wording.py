@@ -128,22 +128,41 @@ def stage_rows(state: LaunchState, now: float) -> tuple[Row, ...]:
     return tuple(out)
 
 
+_SHORT = {
+    Stage.ENV: "environment",
+    Stage.IMPORT: "importing",
+    Stage.ARGPARSE: "command line",
+    Stage.SERVER_ARGS: "arguments",
+    Stage.CONFIG: "model config",
+    Stage.TOKENIZER: "tokenizer",
+    Stage.DIST_INIT: "GPUs and ranks",
+    Stage.WEIGHTS: "weights",
+    Stage.MEMORY_POOL: "memory pool",
+    Stage.GRAPH_CAPTURE: "CUDA graphs",
+    Stage.WARMUP: "warm-up",
+    Stage.SERVING: "serving",
+}
+
+
 def _name(stage: Stage) -> str:
-    return STAGES.get(stage.value, stage.value)
+    return _SHORT.get(stage, stage.value)
 
 
 def _range(usual: tuple[float, float]) -> str:
+    """ "1-6 s", "5 s to 1 min", "2-10 min"."""
     low, high = usual
     if high < 60:
         return f"{low:.0f}-{high:.0f} s"
-    return f"{low / 60:.1g}-{high / 60:.3g} min"
+    if low < 60:
+        return f"{low:.0f} s to {high / 60:.2g} min"
+    return f"{low / 60:.2g}-{high / 60:.2g} min"
 
 
 def _progress(state: LaunchState) -> str:
     progress = state.progress
     if progress is None or progress.total <= 0:
         return ""
-    return f"{bar(progress.done / progress.total, 10)} {progress.done}/{progress.total} {progress.unit}"
+    return f"{bar(progress.done / progress.total, 6)} {progress.done}/{progress.total} {progress.unit}"
 
 
 def bar(share: float, width: int) -> str:
@@ -153,11 +172,15 @@ def bar(share: float, width: int) -> str:
 
 
 def spark(values: Sequence[float], top: float, width: int) -> str:
-    """The last ``width`` values as blocks, 0 to ``top`` (so that two GPUs can be compared), right-aligned."""
+    """All values as ``width`` blocks, 0 to ``top`` (so that two GPUs can be compared), the newest at the
+    right. Where there are more values than blocks, each block is the largest of its share of them."""
     if width <= 0 or top <= 0:
         return ""
+    n = len(values)
+    if n > width:
+        values = [max(values[i * n // width : (i + 1) * n // width]) for i in range(width)]
     cells = []
-    for value in values[-width:]:
+    for value in values:
         share = min(max(value / top, 0.0), 1.0)
         cells.append(BLOCKS[0] if share == 0 else BLOCKS[max(1, round(share * (len(BLOCKS) - 1)))])
     return "".join(cells).rjust(width)
