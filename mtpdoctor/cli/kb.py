@@ -75,10 +75,10 @@ def run(args: argparse.Namespace) -> int:
 
 def hooks() -> Hooks:
     """What lint needs of the layers above the knowledge."""
-    from mtpdoctor.diagnose.examples import apply_remedy, facts_of
+    from mtpdoctor.diagnose.examples import apply_remedy, facts_of, host_finder
     from mtpdoctor.kb.lint import Hooks
 
-    return Hooks(apply_remedy, facts_of)
+    return Hooks(apply_remedy, facts_of, host_finder)
 
 
 def _check_files(files: list[Path]) -> None:

@@ -16,6 +16,7 @@ from mtpdoctor.diagnose.asking import Asker, as_log, confirmed, diagnosis_of
 from mtpdoctor.diagnose.contradictions import contradictions_of
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.here import missing_here
+from mtpdoctor.diagnose.host_check import host_of_launch, host_rules_of
 from mtpdoctor.diagnose.preflight import Foreseen, foreseen
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Fix
@@ -97,7 +98,7 @@ def check(
     case = build_case(
         document=given.document,
         command_where=given.command_where,
-        host=given.host,
+        host=host_of_launch(given.host, given.document.command, _named(given, verdict, installed)),
         model=given.model,
         release=given.release,
     )
@@ -145,6 +146,11 @@ def _answer(case: Case, launch: _Launch, verdict: SglangVerdict | None) -> Check
         warnings=verdict.warnings if verdict else (),
         typed={n[4:]: case.facts[n] for n in case.facts if n.startswith("flag.")},
     )
+
+
+def _named(given: Given, verdict: SglangVerdict | None, installed: tuple[str, str] | None) -> str | None:
+    asked = verdict.version if verdict is not None else None
+    return given.release or asked or (installed[0] if installed else None)
 
 
 def _with_release(
@@ -224,6 +230,11 @@ class _Launch:
         seen = {p.rule for p in out}
         out += [
             self._foreseen(f, case) for f in foreseen(self.knowledge, case.facts) if f.rule.id not in seen
+        ]
+        out += [
+            self._foreseen(Foreseen(rule, fill(rule.title, case.facts), rule.severity, True), case)
+            for rule in host_rules_of(case, self.knowledge)
+            if rule.id not in seen
         ]
         return tuple(sorted(out, key=_order))
 

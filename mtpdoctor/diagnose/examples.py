@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from mtpdoctor.case import build_case
+from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.engine import Given, case_of
-from mtpdoctor.diagnose.remedies import spell
+from mtpdoctor.diagnose.host_check import example_case, host_findings, host_rules_of
+from mtpdoctor.diagnose.remedies import fixes_of, spell
+from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.facts import Facts
 from mtpdoctor.host.spec import parse_gpu_spec
+from mtpdoctor.host.types import HostFacts
 from mtpdoctor.kb.conditions import evaluate
-from mtpdoctor.kb.templates import resolve_remedy
-from mtpdoctor.kb.types import Rule
+from mtpdoctor.kb.host_examples import Finder, Said
+from mtpdoctor.kb.knowledge import Knowledge
+from mtpdoctor.kb.templates import fill, resolve_remedy
+from mtpdoctor.kb.types import Match, Rule
 from mtpdoctor.launch.document import read_launch
 from mtpdoctor.launch.types import Edit
-from mtpdoctor.log.types import LogReading
+from mtpdoctor.log.types import Line, LogReading
+
+NOWHERE = Line(0, 0, 0, "", None, None, "", "")
 
 
 def apply_remedy(rule: Rule, index: int, command: str, release: str | None, gpu: str | None) -> str | None:
@@ -56,3 +64,29 @@ def facts_of(example: dict[str, Any], reading: LogReading) -> Facts:
     if reading.attempt is None:
         return build_case(document=given.document, host=given.host, release=given.release).facts
     return case_of(reading, reading.attempt, given)[0].facts
+
+
+def host_finder(knowledge: Knowledge) -> Finder:
+    """What the rules on hosts say of an example's host; with a command, what stands in its check."""
+
+    def find(host: HostFacts, release: str | None, command: str | None) -> list[Said]:
+        if command is None:
+            found = host_findings(host, knowledge, release)
+            return [Said(f.rule, f"{f.title}. {f.cause}", _first_fix(f.remedies)) for f in found]
+        case = example_case(host, release, command)
+        return [
+            Said(r.id, fill(f"{r.title}. {r.cause}", case.facts), _first_fix(_fixes(r, case)))
+            for r in host_rules_of(case, knowledge)
+        ]
+
+    def _fixes(rule: Rule, case: Case) -> tuple[Fix, ...]:
+        return fixes_of(Match(rule, NOWHERE, {}, True), case, knowledge)
+
+    return find
+
+
+def _first_fix(fixes: Sequence[Fix]) -> str:
+    if not fixes:
+        return ""
+    first = fixes[0]
+    return " ; ".join([*map(str, first.edits), *first.run, first.title])

@@ -23,7 +23,7 @@ from mtpdoctor.kb.resolution_source import resolution_in, resolution_out
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.paths import cache_folder
 
-FORMAT = 4
+FORMAT = 5
 
 
 def source_key(files: Sequence[Path]) -> str:
@@ -58,8 +58,8 @@ def read(path: Path, key: str) -> Knowledge | None:
             return None
         literals: list[str] = head["literals"]
         heads = [
-            RuleHead(i, role, predicts, tuple(literals[n] for n in ns), releases)
-            for i, role, predicts, ns, releases, _, _ in head["rules"]
+            RuleHead(i, role, predicts, tuple(literals[n] for n in ns), releases, scope)
+            for i, role, predicts, ns, releases, scope, _, _ in head["rules"]
         ]
         resolution_start = end + head["resolution"]
         places = [(end + start, end + start + size) for *_, start, size in head["rules"]]
@@ -85,7 +85,8 @@ def write(path: Path, key: str, rules: Sequence[Rule], resolution: Resolution) -
         head = head_of(rule)
         record = json.dumps(rule_out(rule), ensure_ascii=False, separators=(",", ":")).encode()
         numbers = [number[p] for p in head.literals]
-        entries.append([head.id, head.role, head.predicts, numbers, head.releases, len(body), len(record)])
+        place = [len(body), len(record)]
+        entries.append([head.id, head.role, head.predicts, numbers, head.releases, head.scope, *place])
         body += record + b"\n"
     steps = len(body)
     body += json.dumps(resolution_out(resolution), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -90,6 +90,8 @@ def rule_out(r: Rule) -> dict[str, Any]:
         "families": list(r.families),
         "examples": dict(r.examples),
         "origin": r.origin,
+        "scope": r.scope,
+        "matters": condition_out(r.matters),
     }
 
 
@@ -120,4 +122,6 @@ def rule_in(data: dict[str, Any]) -> Rule:
         families=tuple(data["families"]),
         examples=data["examples"],
         origin=data["origin"],
+        scope=data["scope"],
+        matters=condition_in(data["matters"]),
     )

@@ -1,8 +1,9 @@
 """The names of facts that knowledge may use, and how to say them to people.
 
-``flag.``, ``arg.``, ``step.``, ``env.``, ``host.package.`` and ``capture.`` are open (their names come from
-SGLang, the host or the rule's regex); the others are closed lists, so that a typo is found when the
-knowledge is loaded instead of being an unknown fact for ever.
+``flag.``, ``arg.``, ``step.``, ``env.``, ``host.package.`` (and what is said of a distribution's requirements),
+``host.limit.`` and ``capture.`` are open (their names come from SGLang, the host or the rule's regex); the
+others are closed lists, so that a typo is found when the knowledge is loaded instead of being an unknown
+fact for ever.
 """
 
 from __future__ import annotations
@@ -10,10 +11,20 @@ from __future__ import annotations
 from mtpdoctor.patterns import lazy
 
 HOST = frozenset(
-    {
-        "host.platform", "host.gpu.sm", "host.gpu.count", "host.gpu.memory_gib", "host.gpu.free_gib",
-        "host.gpu.name", "host.shm_gib", "host.ram_gib", "host.container", "host.driver", "host.cuda_driver",
-    }
+    "host." + name
+    for name in (
+        "platform", "machine", "container", "wsl", "driver", "cuda_driver", "cuda_driver_major", "nvcc", "failures",
+        "gpu.sm", "gpu.count", "gpu.memory_gib", "gpu.free_gib", "gpu.name", "gpu.kinds", "gpu.kind_count",
+        "gpu.mig", "gpu.persistence", "gpu.ecc_errors", "gpu.compute_mode", "gpu.p2p", "gpu.held_gib",
+        "gpu.unexplained_gib", "gpu.leftovers", "gpu.leftover_pids", "gpu.others", "gpu.other_pids", "gpu.hidden",
+        "gpu.hidden_by", "gpu.on_pci", "gpu.pci_drivers",
+        "cpus", "cpus_per_gpu", "ram_gib", "ram_free_gib", "swap_gib", "shm_gib", "shm_free_gib",
+        "memory_per_gpu_gib", "cgroup_memory_gib", "cgroup_cpus", "numa_nodes",
+        "disk.path", "disk.purpose", "disk.free_gib", "disk.total_gib", "proxy.catches",
+        "python.executable", "python.version", "python.requires", "python.fits", "python.shadows",
+        "python.duplicates", "python.copies", "torch.cuda", "torch.cuda_major", "torch.sms", "torch.fits_gpu",
+        "kernel.cuda", "kernel.cuda_major", "kernel.sms", "kernel.fits_gpu",
+    )
 )  # fmt: skip
 MODEL = frozenset(
     "model." + name
@@ -21,7 +32,11 @@ MODEL = frozenset(
         "path", "architecture", "model_type", "layers", "hidden_size", "heads", "kv_heads", "head_dim",
         "experts", "vocab_size", "context_length", "dtype", "quantization", "mtp_layers",
         "full_attention_interval", "linear_key_heads", "linear_value_heads", "is_hybrid", "is_mla",
-        "is_moe", "problems",
+        "is_moe", "problems", "is_multimodal", "tied_embeddings", "intermediate_size",
+        "expert_intermediate_size", "experts_per_token", "kv_lora_rank", "v_head_dim", "linear_kind",
+        "linear_key_dim", "linear_value_dim", "sliding_window", "rope_scaling", "quantization_block", "revision",
+        "has_mtp", "has_tokenizer", "has_processor", "has_chat_template", "weights_format", "weights_gib",
+        "weights_missing", "weights_truncated", "weights_pointers", "weights_empty", "weights_unreadable",
     )
 )  # fmt: skip
 LOG = frozenset(
@@ -35,10 +50,15 @@ LOG = frozenset(
 CLOSED = HOST | MODEL | LOG | {"release"}
 
 _OPEN = lazy(
-    r"(?:flag|arg|step)\.[a-z][a-z0-9_]*$|env\.[A-Za-z_][A-Za-z0-9_]*$|host\.package\.[A-Za-z0-9][\w.-]*$"
-    r"|capture\.[A-Za-z_]\w*$"
+    r"(?:flag|arg|step)\.[a-z][a-z0-9_]*$|env\.[A-Za-z_][A-Za-z0-9_]*$"
+    r"|host\.(?:package|unmet|older|newer|missing|unmet_said|unmet_fix)\.[A-Za-z0-9][\w.-]*$"
+    r"|host\.limit\.[a-z]+$|capture\.[A-Za-z_]\w*$"
 )
 _PREFIXES = ("release", "flag.", "arg.", "step.", "env.", "host.", "model.", "log.", "capture.")
+
+_VERSIONS = frozenset(
+    ("release", "host.driver", "host.cuda_driver", "host.nvcc", "host.torch.cuda", "host.kernel.cuda", "host.python.version")
+)  # fmt: skip
 
 _WORDS = {
     "release": "the SGLang release",
@@ -74,7 +94,7 @@ def check_fact_name(name: str) -> str | None:
 
 def is_version_fact(name: str) -> bool:
     """Whether the fact is ordered as a version ("0.10" after "0.9"), not as a number."""
-    return name in ("release", "host.driver", "host.cuda_driver") or name.startswith("host.package.")
+    return name in _VERSIONS or name.startswith("host.package.")
 
 
 def fact_words(name: str) -> str:
@@ -85,7 +105,10 @@ def fact_words(name: str) -> str:
     if prefix == "flag":
         return "--" + rest.replace("_", "-")
     if prefix == "host":
-        return f"the version of {rest.partition('.')[2]}"
+        kind, _, of = rest.partition(".")
+        if kind == "package":
+            return f"the version of {of}"
+        return f"the host's {' '.join(rest.replace('_', ' ').split('.'))}"
     if prefix == "model":
         return f"the model's {rest.replace('_', ' ')}"
     if prefix == "log":

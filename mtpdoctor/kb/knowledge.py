@@ -19,6 +19,7 @@ class RuleHead:
     predicts: bool
     literals: tuple[str, ...]  # of its match patterns
     releases: str = "*"
+    scope: str = "launch"
 
 
 class _ById(Mapping[str, Rule]):
@@ -82,9 +83,18 @@ class Knowledge:
         return tuple(self.by_id.values())
 
     def predicting(self, release: Release | None = None) -> Iterator[Rule]:
-        """The rules that speak before launch, without those that do not hold in ``release``."""
+        """The rules that speak of a launch before it, without those that do not hold in ``release``."""
+        return self._predicting("launch", release)
+
+    def about_hosts(self, release: Release | None = None) -> Iterator[Rule]:
+        """The rules that speak of a host, without those that do not hold in ``release``."""
+        return self._predicting("host", release)
+
+    def _predicting(self, scope: str, release: Release | None) -> Iterator[Rule]:
         for head in self.heads:
-            if head.predicts and ReleaseRange.parse(head.releases).holds(release) is not False:
+            if not head.predicts or head.scope != scope:
+                continue
+            if ReleaseRange.parse(head.releases).holds(release) is not False:
                 yield self.by_id[head.id]
 
     def __len__(self) -> int:
@@ -98,6 +108,7 @@ def head_of(rule: Rule) -> RuleHead:
         rule.predicts is not None,
         tuple(dict.fromkeys(p.literal for p in rule.match)),
         rule.releases.text,
+        rule.scope,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpdoctor.kb import lint_examples, lint_static
+from mtpdoctor.kb import host_examples, lint_examples, lint_static
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.load import knowledge_files, knowledge_folder, origin_problem, read_rules
 from mtpdoctor.kb.resolution_source import read_resolution, resolution_files
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mtpdoctor.log.types import LogReading
 
 HEALTHY_FOLDERS = ("tests/healthy/*.log", "sample_logs/ready*.log")
+HEALTHY_HOSTS = "tests/healthy/hosts/*.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,13 @@ class Hooks:
 
     ``apply_remedy(rule, remedy_index, command, release, gpu)`` gives the repaired command, None when
     the remedy does not apply. ``facts_of(example, reading)`` gives the facts of an example; without
-    it only the example's own ``release`` and ``gpu`` are known.
+    it only the example's own ``release`` and ``gpu`` are known. ``findings(knowledge)`` gives what is found of
+    a host by the rules on hosts.
     """
 
     apply_remedy: Callable[[Rule, int, str, str | None, str | None], str | None] | None = None
     facts_of: Callable[[dict[str, Any], LogReading], Facts] | None = None
+    findings: Callable[[Knowledge], host_examples.Finder] | None = None
 
 
 @dataclass(slots=True)
@@ -91,7 +94,11 @@ def report(
         healthy = sorted(p for pattern in HEALTHY_FOLDERS for p in base.glob(pattern))
     result = Report(rules=len(focus), healthy=len(healthy), checked=focus)
     problems += lint_static.check(focus, {r.id for r in rules} | {p.rule for p in problems})
-    problems += lint_examples.check(focus, Knowledge.of(rules), hooks, healthy, ci)
+    knowledge = Knowledge.of(rules)
+    problems += lint_examples.check(focus, knowledge, hooks, healthy, ci)
+    find = hooks.findings(knowledge) if hooks.findings else None
+    titles = {r.id: r.title for r in rules}
+    problems += host_examples.check(focus, find, titles, sorted(base.glob(HEALTHY_HOSTS)), ci)
     result.examples = sum(len(v) for r in focus for v in r.examples.values())
     result.problems = sorted(p for p in problems if p.file in shown or (not p.rule and p.file == str(folder)))
     return result

@@ -44,6 +44,11 @@ def _words(rule: Rule) -> Iterator[str]:
         yield "examples.bad is missing: the rule must show a log on which it fires"
     if rule.match and not rule.examples.get("ok"):
         yield "examples.ok is missing: the rule must show a look-alike on which it stays silent"
+    for kind, use in (("bad_host", "speaks"), ("ok_host", "stays silent")):
+        if rule.scope == "host" and not rule.examples.get(kind):
+            yield f"examples.{kind} is missing: the rule must show a host on which it {use}"
+        if rule.scope != "host" and rule.examples.get(kind):
+            yield f"examples.{kind} belongs to `scope: host`"
     for i, remedy in enumerate(rule.remedies):
         if remedy.safety is Safety.SAFE and remedy.risk:
             yield f"remedy {i} is safe and names a risk"
@@ -61,7 +66,7 @@ def _links(rule: Rule, ids: set[str], families: frozenset[str]) -> Iterator[str]
             yield "explains itself"
         elif other not in ids:
             yield f"explains: there is no rule {other}"
-    for example in rule.examples.get("bad", ()):
+    for example in (*rule.examples.get("bad", ()), *rule.examples.get("bad_host", ())):
         for other in example.get("also", ()):
             if other not in ids:
                 yield f"examples.bad (line {example['line']}): also: there is no rule {other}"
@@ -80,7 +85,9 @@ def _flags(rule: Rule) -> Iterator[str]:
             # what is removed may be another engine's flag that no release ever had
             if edit.op in ("set", "add") and "{" not in edit.name and not known_flag(edit.name):
                 yield f"remedy {i}: no release has the flag {edit.name}"
-    conditions = [rule.when, *(r.when for r in rule.remedies)] + ([rule.predicts] if rule.predicts else [])
+    conditions = [rule.when, rule.matters, *(r.when for r in rule.remedies)] + (
+        [rule.predicts] if rule.predicts else []
+    )
     for name in dict.fromkeys(n for c in conditions for n in fact_names(c)):
         prefix, _, dest = name.partition(".")
         if prefix in ("flag", "arg") and dest not in fields and not known_flag("--" + dest.replace("_", "-")):

@@ -4,40 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mtpdoctor.kb.conditions import ConditionError, fact_names, parse_condition
 from mtpdoctor.kb.fact_names import check_fact_name
 from mtpdoctor.kb.literals import MIN_LITERAL, NoLiteral, group_names, required_literal
+from mtpdoctor.kb.parse_examples import read_examples
 from mtpdoctor.kb.templates import TemplateError, parse_edit, placeholders
 from mtpdoctor.kb.types import ALWAYS, Condition, EditTemplate, Pattern, Remedy, Role, Rule, Safety, Span
 from mtpdoctor.kb.yaml_source import Node, Problem, nearest
 from mtpdoctor.log.types import Stage
 from mtpdoctor.patterns import lazy
-from mtpdoctor.release import ReleaseRange, parse_release
+from mtpdoctor.release import ReleaseRange
 
 E = TypeVar("E", bound=Enum)
 T = TypeVar("T")
 
 RULE_KEYS = (
     "id", "title", "role", "stage", "source", "evidence", "confidence", "releases", "match", "requires",
-    "unless", "when", "root", "generic", "explains", "predicts", "severity", "cause", "misleading",
+    "unless", "when", "root", "generic", "explains", "predicts", "scope", "matters", "severity", "cause", "misleading",
     "remedies", "refs", "families", "examples",
 )  # fmt: skip
 REQUIRED = ("id", "title", "role", "stage", "source", "evidence", "cause")
 PATTERN_KEYS = ("pattern", "span", "literal")
 REMEDY_KEYS = ("title", "releases", "when", "edits", "run", "safety", "risk", "why", "generate")
-EXAMPLE_KEYS = ("bad", "ok", "command")
-BAD_KEYS = ("log", "root", "command", "release", "gpu", "also", "fix")
-OK_KEYS = ("log", "command", "release", "gpu")
-COMMAND_KEYS = ("before", "after", "release", "gpu", "remedy")
 CONFIDENCE = {"confirmed": 0.95, "stated": 0.85, "symptom": 0.6}
+SCOPES = ("launch", "host")
 SEVERITIES = ("fatal", "degrades", "info")
 ROOTS = ("match", "exception", "last-exception")
 GENERATORS = ("unknown-flag", "bad-choice")
 
 _ID = lazy(r"MTP[0-9]{4}$")
-_GPU = lazy(r"(?:[0-9]+x)?(?:sm[0-9]{2,3}|[a-z]+)(?:@[0-9.]+)?$")
 _ANY = ReleaseRange.parse("*")
 
 
@@ -96,6 +93,7 @@ class RuleParser:
         severity = self.choice(node, "severity", SEVERITIES, "fatal")
         if "severity" in node.value and predicts is None:
             self.error(node.line_of("severity"), "`severity` belongs to `predicts`")
+        scope, matters = self.scope(node, predicts)
         cause = self.text(node, "cause")
         self.template(cause, node, "cause")
         title = self.text(node, "title")
@@ -129,9 +127,27 @@ class RuleParser:
             remedies=tuple(self.remedy(item) for item in self.list(node, "remedies")),
             refs=self.texts(node, "refs"),
             families=self.texts(node, "families"),
-            examples=self.examples(node),
+            examples=read_examples(self, node),
             origin=f"{self.file}:{node.line}",
+            scope=scope,
+            matters=matters,
         )
+
+    def scope(self, node: Node, predicts: Condition | None) -> tuple[str, Condition]:
+        scope = self.choice(node, "scope", SCOPES, "launch")
+        if scope == "host":
+            names = fact_names(predicts) if predicts is not None else ()
+            wrong = [n for n in names if n != "release" and not n.startswith(("host.", "env."))]
+            if predicts is None:
+                self.error(node.line_of("scope"), "a rule on hosts needs `predicts`")
+            elif wrong:
+                self.error(
+                    node.line_of("predicts"),
+                    f"a rule on hosts reads host.*, env.* and release, not {wrong[0]}",
+                )
+        elif "matters" in node.value:
+            self.error(node.line_of("matters"), "`matters` belongs to `scope: host`")
+        return scope, self.condition(node, "matters")
 
     # --- parts ------------------------------------------------------------------------------------
 
@@ -267,54 +283,6 @@ class RuleParser:
                 )
             if problem:
                 self.error(line, f"{what}: {problem} (write {{{{ for a brace)")
-
-    def examples(self, node: Node) -> dict[str, Any]:
-        examples = node.value.get("examples")
-        if examples is None or examples.value is None:
-            return {}
-        if not examples.is_map:
-            self.error(examples.line, f"`examples` is a mapping with bad, ok, command, not {examples.kind}")
-            return {}
-        self.keys(examples, EXAMPLE_KEYS, "examples")
-        out: dict[str, Any] = {}
-        for kind, allowed, needed in (
-            ("bad", BAD_KEYS, ("log",)),
-            ("ok", OK_KEYS, ("log",)),
-            ("command", COMMAND_KEYS, ("before", "after")),
-        ):
-            out[kind] = [
-                e for e in (self.example(i, kind, allowed, needed) for i in self.list(examples, kind)) if e
-            ]
-        return out
-
-    def example(
-        self, node: Node, kind: str, allowed: tuple[str, ...], needed: tuple[str, ...]
-    ) -> dict[str, Any]:
-        if not node.is_map:
-            self.error(node.line, f"an example of `{kind}` is a mapping, not {node.kind}")
-            return {}
-        self.keys(node, allowed, f"an example of `{kind}`")
-        for key in needed:
-            if not self.text(node, key).strip():
-                self.error(node.line, f"an example of `{kind}` needs `{key}`")
-        out: dict[str, Any] = {"line": node.line}
-        for key, value in node.items():
-            if key == "also":
-                out[key] = list(self.texts(node, key))
-            elif key == "remedy":
-                if not isinstance(value.value, int) or isinstance(value.value, bool) or value.value < 0:
-                    self.error(value.line, "`remedy` is the number of a remedy, from 0")
-                out[key] = value.value
-            else:
-                out[key] = self.text(node, key)
-        if "release" in out:
-            try:
-                parse_release(out["release"])
-            except ValueError as error:
-                self.error(node.line_of("release"), f"release: {error}")
-        if "gpu" in out and not _GPU.match(out["gpu"]):
-            self.error(node.line_of("gpu"), f"gpu: {out['gpu']!r} is not like 4xsm120@95")
-        return out
 
     # --- scalars ----------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ _FLAG = lazy(r"--?[A-Za-z][\w.-]*\Z")
 _VARIABLE = lazy(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _CONTROL = lazy(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _MAX_TEXT = 300
+_MAX_ITEMS = 8  # of a list that are shown
 
 _NAMELESS = {EditOp.SHM_SIZE, EditOp.IPC, EditOp.GPUS, EditOp.IMAGE_TAG}
 
@@ -309,8 +310,12 @@ def fill(text: str, facts: Facts, captures: Mapping[str, str] | None = None) -> 
 
 
 def _for_reading(value: Any) -> str:
-    shown = _CONTROL.sub(" ", _shown(value))
-    return shown if len(shown) <= _MAX_TEXT else shown[: _MAX_TEXT - 3] + "..."
+    if isinstance(value, (list, tuple)):
+        shown = [_for_reading(v) for v in value[:_MAX_ITEMS]]
+        more = len(value) - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more else "")
+    shown_one = _CONTROL.sub(" ", _shown(value))
+    return shown_one if len(shown_one) <= _MAX_TEXT else shown_one[: _MAX_TEXT - 3] + "..."
 
 
 def _for_edit(value: Any) -> str | None:
@@ -322,10 +327,13 @@ def _for_edit(value: Any) -> str | None:
 
 
 def _for_typing(value: Any) -> str | None:
+    """Shell-quoted; a list as several words."""
     import shlex
 
-    shown = _shown(value)
-    return None if _CONTROL.search(shown) or len(shown) > 4096 else shlex.quote(shown)
+    shown = [_shown(v) for v in value] if isinstance(value, (list, tuple)) else [_shown(value)]
+    if not shown or any(_CONTROL.search(s) or len(s) > 4096 for s in shown):
+        return None
+    return " ".join(shlex.quote(s) for s in shown)
 
 
 def resolve_edit(

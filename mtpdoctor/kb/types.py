@@ -108,6 +108,8 @@ class Rule:
     families: tuple[str, ...]
     examples: Mapping[str, Any]  # as written; only lint and tests read it
     origin: str  # file:line of the rule
+    scope: str = "launch"  # "host": ``predicts`` reads the host alone, and is said of it without a launch
+    matters: Condition = ALWAYS  # of a host rule: the launches that it is of consequence for
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ def test_facts_of_a_probed_host() -> None:
         env={"NCCL_DEBUG": "INFO"},
     )
     facts = host_facts(host)
-    assert dict(facts) == {
+    plain = {
         "host.platform": "cuda",
         "host.gpu.count": 1,
         "host.gpu.name": "NVIDIA H200",
@@ -170,6 +170,9 @@ def test_facts_of_a_probed_host() -> None:
         "host.package.sgl-kernel": "0.3.21",
         "env.NCCL_DEBUG": "INFO",
     }
+    assert {name: facts.look(name) for name in plain} == plain
+    assert facts.look("host.package.torch") is None  # the packages are known, and torch is none of them
+    assert facts.look("host.shm_gib") is UNKNOWN
     assert {facts.fact(n).source for n in facts} == {Source.PROBE}  # type: ignore[union-attr]
 
 

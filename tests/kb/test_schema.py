@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import mtpdoctor.kb
-from mtpdoctor.kb import fact_names, parse
+from mtpdoctor.kb import fact_names, parse, parse_examples
 from mtpdoctor.kb.load import knowledge_files, knowledge_folder
 from mtpdoctor.kb.yaml_source import Problem, parse_yaml
 
@@ -67,7 +67,10 @@ def test_both_know_the_same_keys_and_words() -> None:
     assert generated["properties"]["generate"]["enum"] == list(parse.GENERATORS)
     assert set(written["properties"]) | {"generate"} == set(parse.REMEDY_KEYS)
     examples = defs["examples"]["properties"]
-    for kind, keys in (("bad", parse.BAD_KEYS), ("ok", parse.OK_KEYS), ("command", parse.COMMAND_KEYS)):
+    kinds = defs["examples"]["properties"]
+    assert set(kinds) == set(parse_examples.EXAMPLE_KEYS)
+    for kind in kinds:
+        keys = getattr(parse_examples, f"{kind.upper()}_KEYS")
         assert set(examples[kind]["items"]["properties"]) == set(keys)
     names = jsonschema.Draft202012Validator(defs["condition"]["propertyNames"])
     assert all(names.is_valid(name) for name in fact_names.CLOSED | {"flag.tp_size", "env.A_B", "all", "not"})
