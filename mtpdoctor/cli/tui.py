@@ -108,6 +108,7 @@ def is_terminal() -> bool:
     if os.environ.get("TEXTUAL_DRIVER"):
         return True
     try:
-        return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        ends = (sys.stdin, sys.stdout, sys.stderr)  # Textual draws on standard error
+        return all(end.isatty() for end in ends) and os.environ.get("TERM") != "dumb"
     except ValueError:  # closed
         return False

@@ -179,6 +179,10 @@ class DoctorApp(App[None]):
         self.action_region("log")
         self.query_one(LogRegion).go_to(message.file, message.number)
 
+    @on(messages.ShowRegion)
+    def _show_region(self, message: messages.ShowRegion) -> None:
+        self.action_region(message.region)
+
     @on(messages.ShowRule)
     def _show_rule(self, message: messages.ShowRule) -> None:
         self.update(replace(self.session, rule=message.rule))

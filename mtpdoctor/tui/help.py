@@ -75,7 +75,7 @@ class HelpScreen(ModalScreen[None]):
                 continue
             parts.append(Content.styled(f"{title}\n", "bold $text-accent"))
             for keys, does in rows.items():
-                parts.append(Content.assemble(f"  {does:<46} ", (keys, "bold"), "\n"))
+                parts.append(Content.assemble("  ", (f"{keys:<16} ", "bold"), f"{does}\n"))
             parts.append(Content("\n"))
         parts.append(
             Content("The mouse works too: click a name, a line, a switch; the wheel scrolls.\n"

@@ -37,6 +37,14 @@ class ShowRule(Message):
         self.rule = rule
 
 
+class ShowRegion(Message):
+    """Go to another region, by its name in tabs.py."""
+
+    def __init__(self, region: str) -> None:
+        super().__init__()
+        self.region = region
+
+
 class ChooseDiagnosis(Message):
     """Look at another cause: its index in ``Report.diagnoses``."""
 

@@ -100,8 +100,8 @@ class LogView(ScrollView, can_focus=True):
         self.refresh()
 
     def _resized(self) -> None:
-        extra = max(self.size.height - 1, 0) if self.wrapping else 0
-        self.virtual_size = Size(self.size.width, len(self.rows) + extra)
+        extra = max(self.room.height - 1, 0) if self.wrapping else 0
+        self.virtual_size = Size(self.room.width, len(self.rows) + extra)
         self._fresh()
 
     def on_resize(self) -> None:
@@ -109,8 +109,13 @@ class LogView(ScrollView, can_focus=True):
         self._see(self.cursor)
 
     @property
+    def room(self) -> Size:
+        """Columns and rows for text, without the scroll bar."""
+        return self.scrollable_content_region.size
+
+    @property
     def prefix(self) -> bool:
-        return self.size.width >= PREFIX_FROM if self._prefix is None else self._prefix
+        return self.room.width >= PREFIX_FROM if self._prefix is None else self._prefix
 
     @property
     def number(self) -> int:
@@ -122,7 +127,7 @@ class LogView(ScrollView, can_focus=True):
         count = self.document.count if self.document is not None else 0
         if self.document is not None and not self.document.numbered:
             count = 10 ** len(str(self.document.size // 100))
-        return layout_of(self.size.width, count, self.ranks, self.prefix)
+        return layout_of(self.room.width, count, self.ranks, self.prefix)
 
     def line(self, number: int) -> Shown:
         known = self._lines.get(number)
@@ -147,11 +152,11 @@ class LogView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if self.document is None or not len(self.rows):
-            return Strip.blank(self.size.width, self.rich_style)
+            return Strip.blank(self.room.width, self.rich_style)
         layout = self.columns
         placed = self._placed(layout)
         if y >= len(placed):
-            return Strip.blank(self.size.width, self.rich_style)
+            return Strip.blank(self.room.width, self.rich_style)
         row, start, end, _, first = placed[y]
         number = self.rows.number(row)
         line = self.line(number)
@@ -174,19 +179,19 @@ class LogView(ScrollView, can_focus=True):
     def _placed(self, layout: Layout) -> list[tuple[int, int, int, int, bool]]:
         """For each row of the screen: (row, first column, last column, 0, begins the line)."""
         top = min(round(self.scroll_y), max(len(self.rows) - 1, 0))
-        key = (top, self.size, layout, self.wrapping, self.left, len(self.rows))
+        key = (top, self.room, layout, self.wrapping, self.left, len(self.rows))
         if key == self._screen_of:
             return self._screen
         placed: list[tuple[int, int, int, int, bool]] = []
         row = top
-        while len(placed) < self.size.height and row < len(self.rows):
+        while len(placed) < self.room.height and row < len(self.rows):
             if self.wrapping:
                 for i, (start, end) in enumerate(self._wrapped(row, layout)):
                     placed.append((row, start, end, 0, i == 0))
             else:
                 placed.append((row, self.left, self.left + layout.room, 0, True))
             row += 1
-        self._screen, self._screen_of = placed[: self.size.height], key
+        self._screen, self._screen_of = placed[: self.room.height], key
         return self._screen
 
     def _wrapped(self, row: int, layout: Layout) -> list[tuple[int, int]]:
@@ -208,7 +213,7 @@ class LogView(ScrollView, can_focus=True):
         row = max(0, min(row, len(self.rows) - 1))
         self.cursor = row
         if middle and not self._is_seen(row):
-            self.scroll_to(y=max(row - self.size.height // 3, 0), animate=False, force=True)
+            self.scroll_to(y=max(row - self.room.height // 3, 0), animate=False, force=True)
         self._see(row)
         self.refresh()
 
@@ -224,15 +229,11 @@ class LogView(ScrollView, can_focus=True):
 
     def _is_seen(self, row: int) -> bool:
         top = round(self.scroll_y)
-        return (
-            top <= row < top + self.size.height
-            and row >= self._top_for(row, self.columns) - 0
-            and (self._top_for(row, self.columns) <= top)
-        )
+        return self._top_for(row, self.columns) <= top <= row
 
     def _top_for(self, row: int, layout: Layout) -> int:
         """The lowest top row with which ``row`` is wholly on the screen."""
-        room = self.size.height - self._height(row, layout)
+        room = self.room.height - self._height(row, layout)
         top = row
         while top > 0 and room > 0:
             room -= self._height(top - 1, layout)
@@ -242,7 +243,7 @@ class LogView(ScrollView, can_focus=True):
         return top
 
     def _see(self, row: int) -> None:
-        if not self.size.height or not len(self.rows):
+        if not self.room.height or not len(self.rows):
             return
         top = round(self.scroll_y)
         lowest = self._top_for(row, self.columns)
@@ -255,7 +256,7 @@ class LogView(ScrollView, can_focus=True):
         self.go_row(self.cursor + rows)
 
     def action_page(self, pages: int) -> None:
-        step = max(self.size.height - 1, 1)
+        step = max(self.room.height - 1, 1)
         if not self.wrapping:
             self.scroll_to(y=round(self.scroll_y) + pages * step, animate=False, force=True)
             self.go_row(self.cursor + pages * step)
@@ -288,7 +289,7 @@ class LogView(ScrollView, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         if round(old_value) != round(new_value):
-            self.refresh(Region(0, 0, *self.size))
+            self.refresh(Region(0, 0, *self.room))
 
 
 def _filled(strip: Strip, style: Style) -> Strip:
