@@ -26,9 +26,10 @@ ALLOWED = {
     "kb": BASE | READERS,
     "diagnose": BASE | READERS | {"case", "kb", "memory"},
     "watch": BASE | READERS | {"case", "kb", "memory", "diagnose"},
-    "report": BASE | READERS | {"diagnose", "kb", "case", "memory", "watch"},
+    "triage": BASE | READERS | {"case", "kb", "memory", "diagnose"},
+    "report": BASE | READERS | {"triage"} | {"diagnose", "kb", "case", "memory", "watch"},
     "tui": BASE | READERS | {"case", "kb", "memory", "diagnose", "watch", "report"},
-    "cli": BASE | READERS | {"case", "kb", "memory", "diagnose", "watch", "report", "tui"},
+    "cli": BASE | READERS | {"triage", "case", "kb", "memory", "diagnose", "watch", "report", "tui"},
     "__main__": {"cli"},
     "__init__": set(),
 }
