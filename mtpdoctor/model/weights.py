@@ -20,6 +20,7 @@ from mtpdoctor.model.types import WeightFacts, WeightGroup
 
 INDEX = "model.safetensors.index.json"
 _MAX_INDEX = 256 * 1024 * 1024
+_MTP_APART = "mtp.safetensors"  # some FP4 checkpoints keep their MTP layers there, unnamed by the index
 _SHOWN = 3  # names in one problem
 # files of PyTorch that are no weights of the model
 _NOT_WEIGHTS = (
@@ -97,6 +98,11 @@ def _safetensors(
     problems: list[str],
 ) -> tuple[WeightFacts, tuple[str, ...]]:
     files = sorted(set(index.values())) if index else present
+    if index and _MTP_APART in present and _MTP_APART not in files:
+        files.append(_MTP_APART)
+        problems.append(
+            f"{_MTP_APART} is not named by the index: SGLang takes it in by itself only for GLM-4.x MoE (0.5.8 on)"
+        )
     bad: dict[str, list[str]] = defaultdict(list)
     headers: dict[str, Header] = {}
     for name, found in _read_all(folder, files):
