@@ -18,6 +18,12 @@ LITERALS = (
     "Load weight end",
     "Memory pool end",
     "KV Cache is allocated",
+    "Mamba Cache is allocated",
+    "Init torch distributed ends",
+    "cuda graph end",
+    "sliding window memory pool",
+    "Sliding window memory pool",
+    "Not enough GPU memory for hybrid",
     "max_total_num_tokens=",
     "total capacity of",
     "is occupied by",
@@ -92,7 +98,33 @@ _SIMPLE: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         "total capacity of",
         lazy(r"GPU \d+ has a total capacity of (\d+(?:\.\d+)? [GM]iB)"),
     ),
+    ("log.init_mem_gib", "Init torch distributed ends", lazy(rf"mem usage={_NUM} ?G")),
+    ("log.state_slots", "Mamba Cache is allocated", lazy(r"max_mamba_cache_size: (\d+)")),
+    ("log.full_tokens", "indow memory pool", lazy(r"full_layer_tokens=(\d+)")),
+    ("log.window_tokens", "indow memory pool", lazy(r"swa_layer_tokens=(\d+)")),
+    ("log.graph_gib", "Capture cuda graph end", lazy(rf"mem usage={_NUM} ?G")),
+    ("log.avail_mem_after_graphs_gib", "Capture cuda graph end", lazy(rf"avail mem={_NUM} ?G")),
+    ("log.avail_mem_ready_gib", "available_gpu_mem=", lazy(rf"available_gpu_mem={_NUM} ?G")),
+    ("log.state_rest_gib", "Not enough GPU memory for hybrid", lazy(rf"total_rest_memory={_NUM} ?G")),
+    ("log.state_slot_mib", "Not enough GPU memory for hybrid", lazy(rf"mamba_cache_per_req={_NUM} ?M")),
+    ("log.oom_wanted_gib", "Tried to allocate", lazy(r"Tried to allocate (\d+(?:\.\d+)? [GMK]iB)")),
     ("host.gpu.free_gib", "is free", lazy(r"of which (\d+(?:\.\d+)? [GMK]iB) is free")),
+)
+# Sizes that one line gives in several parts; they are added up.
+_SUMS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("log.kv_gib", "KV Cache is allocated", lazy(r"\b(?:K|V|KV) size: (\d+(?:\.\d+)?) ?G")),
+    ("log.state_gib", "Mamba Cache is allocated", lazy(r"\b(?:conv|ssm)_state size: (\d+(?:\.\d+)?) ?G")),
+    (
+        "log.spec_state_gib",
+        "Mamba Cache is allocated",
+        lazy(r"\bintermediate_\w+ size: (\d+(?:\.\d+)?) ?G"),
+    ),
+)
+_OTHERS = lazy(r"Process \d+ has (\d+(?:\.\d+)? [GMK]iB) memory in use")
+# Of a draft: the second such line of the rank that wrote the first (target and draft take turns).
+_OF_DRAFT: tuple[tuple[str, str, re.Pattern[str]], ...] = (
+    ("log.draft_weights_gib", "Load weight end", lazy(rf"mem usage={_NUM} ?G")),
+    ("log.draft_kv_gib", "KV Cache is allocated", lazy(r"\b(?:K|V|KV) size: (\d+(?:\.\d+)?) ?G")),
 )
 _ARCHITECTURE = lazy(r"Load weight end\..*?\btype=(\w+)")
 _ACCEPT_LEN = lazy(r"accept len: (\d+(?:\.\d+)?)")
@@ -128,6 +160,7 @@ class Observer:
 
     def __init__(self) -> None:
         self._seen: dict[str, Observation] = {}
+        self._first_rank: dict[str, str | None] = {}
 
     def feed(self, line: Line) -> None:
         text = line.text
@@ -137,6 +170,10 @@ class Observer:
         for name, literal, pattern in _SIMPLE:
             if literal in text and name not in self._seen and (m := pattern.search(text)):
                 self._note(name, self._number(m[1]), line)
+        if "size: " in text or "Load weight end" in text:
+            self._pools(line, text)
+        if "memory in use" in text and (found := _OTHERS.findall(text)):
+            self._note("log.oom_others_gib", round(sum(map(_gib, found)), 4), line)
         if "Load weight end" in text and (m := _ARCHITECTURE.search(text)):
             self._note("model.architecture", m[1], line)
         if "accept len" in text and (m := _ACCEPT_LEN.search(text)) and (value := float(m[1])) > 0:
@@ -144,6 +181,18 @@ class Observer:
         if "sglang" in text.lower() and "release" not in self._seen and (release := release_in(text)):
             self._note("release", release, line)
         self._hardware(line, text)
+
+    def _pools(self, line: Line, text: str) -> None:
+        for name, literal, pattern in _SUMS:
+            if literal in text and name not in self._seen and (found := pattern.findall(text)):
+                self._note(name, round(sum(map(float, found)), 4), line)
+        for name, literal, pattern in _OF_DRAFT:
+            if literal not in text:
+                continue
+            if name not in self._first_rank:
+                self._first_rank[name] = line.rank
+            elif self._first_rank[name] == line.rank and (found := pattern.findall(text)):
+                self._note(name, round(sum(map(float, found)), 4), line)
 
     def _hardware(self, line: Line, text: str) -> None:
         if (

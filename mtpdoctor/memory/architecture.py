@@ -15,7 +15,9 @@ from mtpdoctor.release import Release
 _TEXT_UNLESS_ASKED = frozenset(
     {"Gemma3ForConditionalGeneration", "Llama4ForConditionalGeneration", "Step3VLForConditionalGeneration"}
 )
-_MIMO = frozenset({"MiMoV2FlashForCausalLM", "MiMoV2ProForCausalLM", "MiMoV2ForCausalLM", "MiMoV2OmniForCausalLM"})
+_MIMO = frozenset(
+    {"MiMoV2FlashForCausalLM", "MiMoV2ProForCausalLM", "MiMoV2ForCausalLM", "MiMoV2OmniForCausalLM"}
+)
 _GEMMA4 = frozenset({"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"})
 # From which release on a model of sliding and full layers gets two pools (configs/model_config.py). Before
 # 0.5.8 every model of Llama-4's kind did only with --hybrid-kvcache-ratio.

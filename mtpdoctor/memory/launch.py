@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtpdoctor.case import Case
+from mtpdoctor.memory.architecture import is_multimodal
 from mtpdoctor.memory.arguments import Arguments
 from mtpdoctor.memory.automatic import (
     automatic_chunk,
@@ -10,8 +11,6 @@ from mtpdoctor.memory.automatic import (
     automatic_fraction,
     prefill_graph_sizes,
 )
-from mtpdoctor.memory.architecture import is_multimodal
-from mtpdoctor.memory.releases import of
 from mtpdoctor.model.types import ModelFacts
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release
@@ -112,6 +111,3 @@ def _draft_tokens(arguments: Arguments, algorithm: str | None) -> int | None:
         return given
     steps = arguments.count("speculative_num_steps")
     return steps + 1 if steps is not None else None
-
-
-__all__ = ["Launch", "of", "read_launch"]

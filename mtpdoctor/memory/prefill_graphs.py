@@ -5,8 +5,8 @@ Off by default up to 0.5.9; on from 0.5.10 on unless one of the release's own ex
 
 from __future__ import annotations
 
-from mtpdoctor.memory.arguments import Arguments
 from mtpdoctor.memory.architecture import is_mla
+from mtpdoctor.memory.arguments import Arguments
 from mtpdoctor.memory.releases import of
 from mtpdoctor.model.types import ModelFacts
 from mtpdoctor.release import Release

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mtpdoctor.records import dataclass
+from collections.abc import Mapping
+
+from mtpdoctor.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +53,6 @@ class MemorySum:
     advice: tuple[Advice, ...] = ()
     missing: tuple[str, ...] = ()  # facts that would decide it, by their names (docs/knowledge-format.md)
     notes: tuple[str, ...] = ()
+    # what is wrong: "none", "others", "weights", "fraction_low", "fraction_high", "requests", "unknown"
+    trouble: str = "unknown"
+    numbers: Mapping[str, float | int | str | bool] = field(default_factory=dict)  # facts memory.NAME

@@ -1,0 +1,140 @@
+"""Which way to move which option, and to which number."""
+
+from __future__ import annotations
+
+import math
+
+from mtpdoctor.memory.budget import Budget
+from mtpdoctor.memory.limits import Limits
+from mtpdoctor.memory.needs import MARGIN
+from mtpdoctor.memory.printed import Printed
+from mtpdoctor.memory.troubles import Trouble, others_gib
+from mtpdoctor.memory.types import Advice
+
+_SMALLEST_STEP = 0.02  # of the fraction: less than the allocator's own scatter moves nothing
+
+
+def lowered_fraction(budget: Budget, limits: Limits, seen: Printed) -> float | None:
+    """The fraction that gives back what was missing at an out-of-memory error after the pools.
+
+    None where less would not hold the weights any more."""
+    now, before = budget.launch.fraction, budget.before
+    if now is None or before is None or before <= 0:
+        return None
+    if seen.wanted is not None:
+        missing = seen.wanted - (seen.free_then or 0.0) + MARGIN * before
+    else:
+        missing = MARGIN * before
+    if budget.activations is not None:
+        beside = budget.outside + MARGIN * before
+        have = seen.pool if seen.pool is not None else before * (1 - now)
+        missing = max(missing, beside - have)
+    step = max(missing / before, _SMALLEST_STEP)
+    lower = math.floor((now - step) * 100 + 1e-9) / 100
+    if limits.most is not None and budget.activations is not None:
+        lower = min(lower, math.floor(limits.most * 100 + 1e-9) / 100)
+    least = limits.least
+    if lower <= 0 or (least is not None and lower < least):
+        return None
+    return lower
+
+
+def advise(trouble: Trouble, budget: Budget, limits: Limits, seen: Printed) -> tuple[Advice, ...]:
+    """Best first. Nothing for a launch without trouble."""
+    if trouble is Trouble.FRACTION_LOW:
+        return tuple(_raise(budget, limits))
+    if trouble is Trouble.FRACTION_HIGH:
+        return tuple(_lower(budget, limits, seen))
+    if trouble is Trouble.REQUESTS and limits.requests:
+        return (
+            Advice(
+                "max_running_requests",
+                "lower",
+                limits.requests,
+                "the state for that many requests finds room",
+                "more requests wait",
+            ),
+            *_raise(budget, limits),
+        )
+    if trouble is Trouble.WEIGHTS:
+        return tuple(_spread(budget, limits))
+    return ()
+
+
+def _raise(budget: Budget, limits: Limits) -> list[Advice]:
+    now = budget.launch.fraction
+    if limits.best is None or (now is not None and limits.best <= now):
+        return []
+    why = f"weights and pools need {limits.least:.3f} at least"
+    out = [Advice("mem_fraction_static", "raise", limits.best, why)]
+    if budget.launch.fraction_typed:
+        out.append(
+            Advice(
+                "mem_fraction_static", "remove", None, "SGLang then works the share out from the GPU's size"
+            )
+        )
+    return out
+
+
+def _lower(budget: Budget, limits: Limits, seen: Printed) -> list[Advice]:
+    out = []
+    lower = lowered_fraction(budget, limits, seen)
+    if lower is not None:
+        out.append(
+            Advice(
+                "mem_fraction_static",
+                "lower",
+                lower,
+                "leaves room for graphs, draft and activations beside the pools",
+                "fewer tokens are cached",
+            )
+        )
+    if limits.decode_batch is not None and seen.stage in (None, "graph_capture"):
+        out.append(
+            Advice(
+                "cuda_graph_max_bs",
+                "lower",
+                limits.decode_batch,
+                "fewer and smaller graphs",
+                "larger batches run without a graph",
+            )
+        )
+    if limits.chunk is not None and seen.stage in ("serving", "warmup"):
+        out.append(
+            Advice(
+                "chunked_prefill_size",
+                "lower",
+                limits.chunk,
+                "activations grow with the tokens of a prefill chunk",
+                "long prompts take more steps",
+            )
+        )
+    return out
+
+
+def _spread(budget: Budget, limits: Limits) -> list[Advice]:
+    if limits.tp is None or limits.tp <= budget.launch.tp:
+        return []
+    return [
+        Advice(
+            "tp_size",
+            "raise",
+            limits.tp,
+            f"each of {limits.tp} GPUs holds a smaller share of the weights",
+            f"takes {limits.tp} GPUs",
+        )
+    ]
+
+
+def words_for(trouble: Trouble, budget: Budget, seen: Printed) -> str | None:
+    """What no option mends, in words."""
+    if trouble is Trouble.OTHERS:
+        held = others_gib(budget, seen)
+        some = f"{held:,.1f} GiB" if held is not None else "most of the memory"
+        return f"Other processes hold {some} of the GPU. No option makes room for that: free the GPU or use another."
+    if trouble is Trouble.WEIGHTS and budget.weights is not None and budget.before is not None:
+        return (
+            f"The weights ({budget.weights:,.1f} GiB a GPU) leave too little of {budget.before:,.1f} GiB at any "
+            "--mem-fraction-static: more GPUs (--tp-size), a quantized checkpoint, or larger GPUs."
+        )
+    return None

@@ -1,0 +1,270 @@
+"""The memory sum of a launch: what needs how much of each GPU, whether it fits, and what to move.
+
+Pure: everything it knows stands in the case and the model. The arguments should be those in force:
+a log's, or resolved as the release would (``kb.resolution``).
+"""
+
+from __future__ import annotations
+
+from mtpdoctor.case import Case
+from mtpdoctor.memory.advice import advise, lowered_fraction, words_for
+from mtpdoctor.memory.architecture import is_multimodal
+from mtpdoctor.memory.automatic import automatic_fraction
+from mtpdoctor.memory.budget import Budget, make_budget
+from mtpdoctor.memory.launch import Launch, read_launch
+from mtpdoctor.memory.limits import Limits, find_limits
+from mtpdoctor.memory.needs import CONTEXT_GIB, nccl_gib
+from mtpdoctor.memory.pools import GIB
+from mtpdoctor.memory.printed import Printed, read_printed
+from mtpdoctor.memory.troubles import Trouble, others_gib, trouble_foreseen, trouble_seen
+from mtpdoctor.memory.types import Count, MemorySum, Term
+from mtpdoctor.model.types import ModelFacts, WeightFacts
+
+_NO_RELEASE = MemorySum("each GPU", None, None, (), (), None, None, missing=("release",))
+
+
+def memory_sum(
+    case: Case, model: ModelFacts | None, draft: ModelFacts | None = None, *, failed: bool = False
+) -> MemorySum:
+    """``draft`` is the model of --speculative-draft-model-path, where it is known. ``failed``: the log of
+    the case shows a failure of memory; the advice is then about that one."""
+    launch = read_launch(case, model)
+    if launch is None:
+        return _NO_RELEASE
+    seen = read_printed(case.facts)
+    weights = weights_of(model)
+    budget = make_budget(case, launch, seen, model, weights, draft, weights_of(draft))
+    limits = find_limits(budget, model, weights, _automatic(launch, model))
+    foreseen = trouble_foreseen(budget, limits, seen)
+    trouble = trouble_seen(budget, limits, seen) if failed else foreseen
+    missing = _missing(case, budget, model)
+    fits = None if foreseen is Trouble.UNKNOWN else foreseen is Trouble.NONE
+    words = words_for(trouble, budget, seen)
+    return MemorySum(
+        rank="each GPU" if launch.pp == 1 else "the fullest stage",
+        total_gib=budget.total,
+        free_gib=budget.free,
+        terms=tuple(_terms(budget, seen)),
+        counts=tuple(_counts(budget, seen)),
+        fits=False if failed else fits,
+        left_gib=_left(budget),
+        advice=advise(trouble, budget, limits, seen),
+        missing=missing if fits is None else (),
+        notes=tuple(n for n in (words, *_notes(budget, model, weights, missing)) if n),
+        trouble=trouble.value,
+        numbers=_numbers(budget, limits, seen, trouble),
+    )
+
+
+def weights_of(model: ModelFacts | None) -> WeightFacts | None:
+    """From the model's files where they are at hand and whole, else from its config alone."""
+    if model is None:
+        return None
+    if model.weights is not None and model.weights.groups and model.weights.complete:
+        return model.weights
+    if not model.raw:
+        return None
+    from mtpdoctor.model.by_config import weights_by_config
+
+    return weights_by_config(model)
+
+
+def _automatic(launch: Launch, model: ModelFacts | None) -> float | None:
+    return automatic_fraction(
+        launch.arguments,
+        launch.release,
+        launch.gpu_mib,
+        launch.chunk,
+        launch.decode_batch,
+        launch.prefill_graphs,
+        model,
+        is_multimodal(model, launch.arguments),
+        launch.algorithm,
+    )
+
+
+def _missing(case: Case, budget: Budget, model: ModelFacts | None) -> tuple[str, ...]:
+    """The facts that would decide it, and are not known."""
+    out = []
+    if budget.before is None:
+        out.append("host.gpu.memory_gib")
+    if budget.weights is None or (budget.left is not None and budget.cell is None):
+        out.append("model.path" if model is None else "model.architecture")
+    if budget.launch.fraction is None and budget.before is not None:
+        out.append("arg.mem_fraction_static" if budget.total is not None else "host.gpu.memory_gib")
+    return tuple(dict.fromkeys(out))
+
+
+def _terms(budget: Budget, seen: Printed) -> list[Term]:
+    launch, pools = budget.launch, budget.pools
+    out = []
+    others = others_gib(budget, seen)
+    if others is not None and others > 0.3:
+        out.append(Term("other processes", others, "held before this launch"))
+    context = CONTEXT_GIB + nccl_gib(launch)
+    out.append(
+        Term("CUDA context and NCCL", context, f"{launch.tp * launch.pp} rank(s); measured, not computed")
+    )
+    how = (
+        budget.parts.how
+        if budget.parts
+        else "as the log prints it"
+        if budget.weights is not None
+        else "not known"
+    )
+    out.append(Term("weights", budget.weights, how, seen.weights))
+    if launch.has_draft:
+        counted = budget.cell is not None and budget.cell.counted
+        where = "inside" if counted else "beside"
+        known = bool(budget.draft_weights) or seen.draft_weights is not None
+        draft = budget.parts.draft / GIB if budget.parts and budget.parts.draft else budget.draft_weights
+        out.append(
+            Term(
+                "draft weights",
+                draft if known else None,
+                f"{where} --mem-fraction-static in {launch.release}",
+                seen.draft_weights,
+            )
+        )
+    if pools is None:
+        out.append(
+            Term("KV pool", seen.kv, "as the log prints it" if seen.kv is not None else "not known", seen.kv)
+        )
+        return [*out, *_beside(budget, seen)]
+    assert budget.cell is not None
+    tokens = max(pools.tokens, 0)
+    two = f", {pools.window_tokens:,} in the window pool" if budget.cell.window_layers else ""
+    out.append(Term("KV pool", pools.kv / GIB, f"{budget.cell.how} x {tokens:,} tokens{two}", seen.kv))
+    if launch.has_draft and budget.cell.draft:
+        out.append(
+            Term(
+                "draft KV pool",
+                pools.draft_kv / GIB,
+                f"{budget.cell.draft:,.0f} bytes x {tokens:,} tokens, "
+                + ("counted in" if budget.cell.counted else "on top"),
+                seen.draft_kv,
+            )
+        )
+    if budget.state is not None and pools.slots is not None:
+        printed = None if seen.state is None else seen.state + (seen.spec_state or 0.0)
+        spec = f" + {launch.draft_tokens} a draft" if pools.spec_state else ""
+        how = f"{max(pools.slots, 0):,} slots x {budget.state.slot / 2**20:.2f} MiB{spec}"
+        out.append(Term("linear-attention state", (pools.state + pools.spec_state) / GIB, how, printed))
+    out.append(
+        Term(
+            "request table",
+            pools.request_table / GIB,
+            f"{max(pools.requests, 0):,} requests x {budget.context:,} positions x 4 bytes",
+        )
+    )
+    return [*out, *_beside(budget, seen)]
+
+
+def _beside(budget: Budget, seen: Printed) -> list[Term]:
+    launch = budget.launch
+    batch = launch.decode_batch
+    graphs = "off" if batch == 0 and not launch.prefill_graphs else f"batches up to {batch}"
+    if launch.prefill_graphs:
+        graphs += f", {len(launch.prefill_graphs)} sizes of prefill"
+    printed = seen.graphs if seen.graphs is not None and seen.graphs >= 0 else None
+    return [
+        Term(
+            "graph capture", budget.graphs, graphs + "; an estimate" if printed is None else graphs, printed
+        ),
+        Term(
+            "activations",
+            budget.activations,
+            f"prefill of {launch.chunk:,} tokens at once; an estimate" if launch.chunk else "an estimate",
+        ),
+    ]
+
+
+def _counts(budget: Budget, seen: Printed) -> list[Count]:
+    pools = budget.pools
+    if pools is None:
+        if seen.tokens is None:
+            return []
+        return [Count("KV tokens", None, "not computed: the model is not known", seen.tokens)]
+    assert budget.cell is not None
+    how = f"what is left, {max(budget.left or 0, 0):,.2f} GiB, by {budget.cell.sizing:,.0f} bytes a token"
+    if pools.profiled > max(pools.tokens, 0) and budget.launch.max_tokens is not None:
+        how = f"--max-total-tokens; there would be room for {pools.profiled:,}"
+    if budget.state is not None:
+        how = "what the state leaves, " + how.removeprefix("what is left, ")
+    out = [Count("KV tokens", max(pools.tokens, 0), how, seen.tokens)]
+    if budget.cell.window_layers:
+        out.append(Count("window tokens", pools.window_tokens, "", seen.window_tokens))
+    if pools.slots is not None:
+        out.append(Count("state slots", max(pools.slots, 0), "", seen.slots))
+    out.append(Count("requests at once", max(pools.requests, 0), "", seen.requests))
+    if pools.tokens > 0:
+        out.append(
+            Count("of full context", int(pools.tokens // budget.context), f"{budget.context:,} tokens each")
+        )
+    return out
+
+
+def _left(budget: Budget) -> float | None:
+    """After everything; below 0 what is missing."""
+    if budget.before is None or budget.weights is None:
+        return None
+    if budget.pools is None:
+        return budget.before - budget.weights if budget.left is None else budget.left
+    if budget.pools.problem is not None and budget.left is not None and budget.left <= 0:
+        return budget.left
+    pools = budget.pools
+    inside = (pools.kv + pools.state + pools.spec_state) / GIB
+    if budget.cell is not None and budget.cell.counted:
+        inside += pools.draft_kv / GIB
+    after = budget.after if budget.after is not None else budget.before - budget.weights
+    return after - inside - budget.outside
+
+
+def _notes(
+    budget: Budget, model: ModelFacts | None, weights: WeightFacts | None, missing: tuple[str, ...]
+) -> list[str]:
+    out = []
+    if weights is not None and weights.source == "config" and budget.parts is not None:
+        out.append("The weights are worked out from config.json; no weight file was read.")
+    if weights is not None and weights.unknown:
+        out.append(f"Not in the weights, their size is not known: {', '.join(weights.unknown)}.")
+    left = _left(budget)
+    if left is not None and left < 0 and budget.pools is not None and budget.pools.problem is None:
+        out.append(
+            "Graphs and activations may need more than --mem-fraction-static leaves: a lower value is safer."
+        )
+    if budget.launch.has_draft and not budget.draft_weights and budget.launch.draft_path is not None:
+        out.append("The draft model is not at hand: its weights are not in the sum.")
+    return out
+
+
+def _numbers(
+    budget: Budget, limits: Limits, seen: Printed, trouble: Trouble
+) -> dict[str, float | int | str | bool]:
+    """The facts ``memory.*``, by their last name; what is not known is absent."""
+    values: dict[str, float | int | str | bool | None] = {
+        "trouble": trouble.value,
+        "fraction": _round(budget.launch.fraction, 6),
+        "fraction_least": limits.least,
+        "fraction_most": limits.most,
+        "fraction_best": limits.best,
+        "fraction_lower": lowered_fraction(budget, limits, seen),
+        "hopeless": limits.hopeless if limits.least is not None else None,
+        "weights_gib": _round(budget.weights, 2),
+        "before_gib": _round(budget.before, 2),
+        "left_gib": _round(_left(budget), 2),
+        "others_gib": _round(others_gib(budget, seen), 2),
+        "kv_tokens": max(budget.pools.tokens, 0) if budget.pools else None,
+        "requests": max(budget.pools.requests, 0) if budget.pools else None,
+        "max_running_requests": limits.requests,
+        "cuda_graph_max_bs": limits.decode_batch,
+        "chunked_prefill_size": limits.chunk,
+        "context_length": limits.context,
+        "tp_least": limits.tp,
+        "fraction_typed": budget.launch.fraction_typed,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _round(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
