@@ -136,7 +136,7 @@ def test_explain_names_the_nearest_ids(folder: Path, capsys: pytest.CaptureFixtu
 def test_every_rule_of_the_own_knowledge_can_be_explained(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from mtpdoctor.cli.explain import explain
+    from mtpdoctor.report.rule_text import explain
     from mtpdoctor.kb.load import load_knowledge
 
     monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path))
