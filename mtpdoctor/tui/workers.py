@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from mtpdoctor.diagnose.trial import Trial
     from mtpdoctor.host.types import HostFacts
     from mtpdoctor.kb.load import Knowledge
+    from mtpdoctor.launch.document import LaunchDocument
     from mtpdoctor.launch.types import Edit
+    from mtpdoctor.model.types import ModelFacts
 
 
 class Doctor:
@@ -26,11 +28,12 @@ class Doctor:
     def knowledge(self) -> Knowledge:
         return _knowledge()
 
-    def probe(self) -> HostFacts | None:
-        """This machine."""
-        from mtpdoctor.host.nvml import gpus_here
+    def probe(self, session: Session) -> HostFacts | None:
+        """This machine; the disk of the model too, where it is known."""
+        from mtpdoctor.host.probe import Wanted, probe_host
 
-        return gpus_here()
+        model = session.model.path if session.model is not None else None
+        return probe_host(Wanted(model=model))
 
     def diagnose(self, session: Session) -> Session:
         """Reads ``session.logs``. Raises UserError when one cannot be read."""
@@ -42,12 +45,14 @@ class Doctor:
         reading = read_logs(session.logs, knowledge.literals)
         report = diagnose(reading, knowledge, session.given)
         case = base_case(reading, session.given)
+        document = case.document if case is not None else None
         return replace(
             session,
             knowledge=knowledge,
             reading=reading,
             report=report,
-            base=case.document if case is not None else None,
+            base=document,
+            model=session.given.model or _model_of(document),
         )
 
     def with_edits(self, session: Session, edits: tuple[Edit, ...]) -> Chosen:
@@ -81,7 +86,8 @@ class Doctor:
         from mtpdoctor.diagnose.trial import checked
 
         given = self._given(session)
-        session = replace(session, knowledge=self.knowledge(), base=given.document)
+        model = given.model or _model_of(given.document)
+        session = replace(session, knowledge=self.knowledge(), base=given.document, model=model)
         case = self._case(session)
         if case is None or case.document is None:
             return session
@@ -111,6 +117,23 @@ def _chosen(trial: Trial) -> Chosen:
         document=trial.document,
         problem=trial.problem,
     )
+
+
+def _model_of(document: LaunchDocument | None) -> ModelFacts | None:
+    """Facts of the model that the command names, where its config.json is on this machine."""
+    from mtpdoctor.errors import UserError
+    from mtpdoctor.model.config import read_model
+    from mtpdoctor.model.locate import local_model
+
+    if document is None:
+        return None
+    command = document.command
+    named = command.value("model_path") or command.positionals[:1]
+    folder = local_model(named[-1]) if named else None
+    try:
+        return read_model(folder) if folder is not None else None
+    except UserError:
+        return None  # the log or the check says what is wrong with it
 
 
 @lru_cache(maxsize=1)

@@ -2,21 +2,128 @@
 
 from __future__ import annotations
 
+import os
+from typing import ClassVar
+
+from textual import on
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
-from textual.widgets import Static
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
+from mtpdoctor.text import one_line
+from mtpdoctor.tui.messages import OpenLog
 from mtpdoctor.tui.session import Session
+from mtpdoctor.tui.start.found import Found, Places, find
+from mtpdoctor.tui.styles import beside
+from mtpdoctor.tui.work import Work
+
+_TITLES = {
+    "run": "Launches that mtpdoctor ran",
+    "here": "Logs in this folder",
+    "process": "SGLang servers running now",
+    "container": "Docker containers",
+    "sample": "Sample logs, to see what it does",
+}
+_WELCOME = "Which log? Choose one below, or type its path."
+_EMPTY = (
+    "No log of SGLang was found on this machine: not in this folder, not from a run of mtpdoctor, no server "
+    "is running, no container. Type the path of a log (several: the ranks or nodes of one launch), or start "
+    "with one of the samples.\n\nFrom the shell:  mtpdoctor server.log   or   mtpdoctor -- python -m "
+    "sglang.launch_server ..."
+)
 
 
-class StartRegion(VerticalScroll):
-    """What there is to look at."""
+class StartRegion(Vertical):
+    """Offers what there is; ``places`` says where to look (tests give their own)."""
+
+    DEFAULT_CSS = beside(__file__)
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "path", "Type a path", key_display="/")]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._found: tuple[Found, ...] = ()
 
     def compose(self) -> ComposeResult:
-        yield Static("Open a log: mtpdoctor LOG", markup=False)
+        yield Static(_WELCOME, markup=False, id="welcome")
+        yield Input(placeholder="path of a log; * and several are fine", compact=True, id="path")
+        yield OptionList(markup=False, id="found")
 
     def show(self, session: Session) -> None:
-        """Show what this session holds."""
+        """Nothing of the session stands here."""
 
-    def discover(self) -> None:
-        """Look for logs."""
+    # -- looking around --------------------------------------------------------------------------------
+    def discover(self, work: Work, places: Places) -> None:
+        """Look for logs, beside the screen."""
+        work.start("find", "looking for logs", lambda: find(places), self.offer)
+
+    def offer(self, found: tuple[Found, ...]) -> None:
+        """Offer what was found."""
+        self._found = found
+        only_samples = all(f.kind == "sample" for f in found)
+        self.query_one("#welcome", Static).update(_EMPTY if only_samples else _WELCOME)
+        options = self.query_one(OptionList)
+        options.clear_options()
+        kind = ""
+        for i, each in enumerate(found):
+            if each.kind != kind:
+                if kind:
+                    options.add_option(Option("", disabled=True))
+                kind = each.kind
+                options.add_option(Option(Content.styled(_TITLES[kind], "bold $text-accent"), disabled=True))
+            first, second = (each.title, each.detail) if each.kind != "sample" else (each.detail, each.title)
+            text = Content.assemble(f"  {one_line(first)}  ", (one_line(second), "$text-muted"))
+            options.add_option(Option(text, id=str(i)))
+        options.highlighted = next((n for n, o in enumerate(options.options) if not o.disabled), None)
+        if self.display and self.app.focused in (None, self, self.query_one(Input)):
+            options.focus()
+
+    # -- opening ---------------------------------------------------------------------------------------
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        if event.option.id is None:
+            return
+        found = self._found[int(event.option.id)]
+        if found.paths:
+            self.post_message(OpenLog(found.paths))
+        elif found.kind == "container":
+            self.post_message(OpenLog((f"docker:{found.title}",)))
+        else:
+            self.notify(one_line(found.why), markup=False)
+
+    def action_path(self) -> None:
+        self.query_one(Input).focus()
+
+    @on(Input.Submitted)
+    def _typed(self, event: Input.Submitted) -> None:
+        event.stop()
+        paths, missing = paths_of(event.value)
+        if missing:
+            self.notify(f"{one_line(missing)}: no such file", severity="error", markup=False)
+        elif paths:
+            self.post_message(OpenLog(paths))
+
+
+def paths_of(text: str) -> tuple[tuple[str, ...], str | None]:
+    """The files that a typed text names (quoted as in a shell, ``~`` and ``*`` as there), or the word that
+    names none. Nothing is run."""
+    import glob
+    import shlex
+
+    if os.path.isfile(os.path.expanduser(text.strip())):
+        return (os.path.expanduser(text.strip()),), None
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    out: list[str] = []
+    for word in words:
+        path = os.path.expanduser(word)
+        matches = [path] if os.path.isfile(path) else sorted(p for p in glob.glob(path) if os.path.isfile(p))
+        if not matches:
+            return (), word
+        out += matches
+    return tuple(dict.fromkeys(out)), None
