@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mtpdoctor.host.cgroup import cgroup_limits
@@ -34,7 +36,7 @@ _LIMITS = {
 def probe_system(machine: Machine) -> Iterator[Mapping[str, Any]]:
     """Name, kernel, kind of container, WSL, processor, NUMA nodes."""
     kind = container_kind(machine)
-    kernel = machine.line("/proc/sys/kernel/osrelease")
+    kernel = machine.line("/proc/sys/kernel/osrelease") or _kernel(machine)
     version = (machine.line("/proc/version") or "").lower()
     yield {
         "name": machine.line("/proc/sys/kernel/hostname") or _host_name(machine),
@@ -54,16 +56,21 @@ def _host_name(machine: Machine) -> str | None:
     return None if machine.root else socket.gethostname()
 
 
+def _kernel(machine: Machine) -> str | None:
+    import os
+
+    return None if machine.root or not hasattr(os, "uname") else os.uname().release
+
+
 def _system(machine: Machine, kernel: str | None) -> str | None:
+    import platform
+
     name = None
     for line in (machine.read("/etc/os-release") or "").splitlines():
         if line.startswith("PRETTY_NAME="):
             name = line.partition("=")[2].strip().strip("\"'")
-    if name is None and kernel is None and not machine.root:
-        import platform
-
-        return f"{platform.system()} {platform.release()}"
-    return ", ".join(filter(None, (name, f"Linux {kernel}" if kernel else None))) or None
+    family = "Linux" if machine.root else platform.system()
+    return ", ".join(filter(None, (name, f"{family} {kernel}" if kernel else None))) or None
 
 
 def _processor(machine: Machine) -> dict[str, Any]:
@@ -104,13 +111,16 @@ def _numa_nodes(machine: Machine) -> int | None:
 
 def probe_memory(machine: Machine) -> Iterator[Mapping[str, Any]]:
     """RAM, swap, /dev/shm, and what a control group leaves of memory and processors. GiB."""
-    yield _ram(machine)
+    ram = _ram(machine)
+    yield ram
     try:
         total, free = machine.sizes("/dev/shm")
         yield {"shm_gib": total / GIB, "shm_free_gib": free / GIB}
     except OSError:
         pass
     limits = cgroup_limits(machine)
+    if limits.memory is not None and limits.memory / GIB >= ram.get("ram_gib", math.inf):
+        limits = replace(limits, memory=None, memory_used=None)  # more than there is limits nothing
     yield {
         "cgroup_version": limits.version,
         "cgroup_memory_gib": limits.memory / GIB if limits.memory is not None else None,
