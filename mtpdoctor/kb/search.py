@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mtpdoctor.kb.types import Rule
+from mtpdoctor.kb.types import Role, Rule
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, release_or_none
 
+_ROLES = (Role.CAUSE, Role.DEGRADES, Role.CONSEQUENCE, Role.NOISE)
 PASTED = 24  # characters from which a text may be a message, not only words
 
 
@@ -42,9 +43,13 @@ def parse_query(text: str) -> Query:
 
 def search(rules: Iterable[Rule], query: Query) -> tuple[Rule, ...]:
     """The rules that hold all of the query, the best first: named by id, matching the pasted message, then
-    those whose title holds the words, then those that hold them anywhere."""
-    ranked = [(rank, rule.id, rule) for rule in rules if (rank := _rank(rule, query)) is not None]
-    return tuple(rule for _, _, rule in sorted(ranked, key=lambda r: r[:2]))
+    those whose title holds the words, then those that hold them anywhere; causes before the rest."""
+    ranked = [
+        (rank, _ROLES.index(rule.role), rule.id, rule)
+        for rule in rules
+        if (rank := _rank(rule, query)) is not None
+    ]
+    return tuple(rule for *_, rule in sorted(ranked, key=lambda r: r[:3]))
 
 
 def _rank(rule: Rule, query: Query) -> int | None:

@@ -1,22 +1,125 @@
-"""The Knowledge region as a whole."""
+"""The Knowledge region: every rule, found by words or by a pasted message, and its long form."""
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.widgets import Static
+from typing import ClassVar
 
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from mtpdoctor.kb.knowledge import Knowledge
+from mtpdoctor.kb.search import parse_query, search
+from mtpdoctor.kb.types import Rule
+from mtpdoctor.tui.knowledge.rules import RuleList
+from mtpdoctor.tui.messages import CopyText
+from mtpdoctor.tui.page import Page
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.styles import beside
 
+WIDE = 110  # columns from which list and rule stand side by side
+HINT = "words, an error message, stage:weights, role:cause, release:0.5.13"
+
 
 class KnowledgeRegion(Vertical):
-    """Shows a session's part; posts messages (messages.py), changes nothing itself."""
+    """Reads the rules when it is first shown."""
 
     DEFAULT_CSS = beside(__file__)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "Search", key_display="/"),
+        Binding("c", "copy", "Copy rule"),
+        Binding("escape", "clear", "All rules", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._knowledge: Knowledge | None = None
+        self._asked: str | None = None  # the rule that the session asked for last
+        self._rule: Rule | None = None
 
     def compose(self) -> ComposeResult:
-        yield Static("", markup=False)
+        with Container(id="knowledge-halves"):
+            with Vertical(id="knowledge-left"):
+                yield Static("", markup=False, id="knowledge-count")
+                yield RuleList()
+            yield Page()
+        yield Input(placeholder=HINT, id="knowledge-search", compact=True)  # last: the list has the focus first
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width >= WIDE, "-wide")
 
     def show(self, session: Session) -> None:
-        """Show what this session holds."""
+        if self._knowledge is None:
+            from mtpdoctor.kb.load import load_knowledge
+
+            self._knowledge = session.knowledge or load_knowledge()
+            self._search(self.query_one(Input).value)
+        wanted = session.rule
+        if wanted is None or wanted == self._asked or wanted not in self._knowledge.by_id:
+            return
+        self._asked = wanted
+        if not self.query_one(RuleList).go_to(wanted):
+            self.query_one(Input).value = ""
+            self._search("")
+            self.query_one(RuleList).go_to(wanted)
+        self._look(self._knowledge.by_id[wanted])
+
+    # -- looking for rules -----------------------------------------------------------------------------
+    @on(Input.Changed, "#knowledge-search")
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._search(event.value)
+
+    @on(Input.Submitted, "#knowledge-search")
+    def _found(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.query_one(RuleList).focus()
+
+    def _search(self, text: str) -> None:
+        if self._knowledge is None:
+            return
+        every = self._knowledge.rules
+        found = search(every, parse_query(text))
+        self.query_one(RuleList).set_rules(found)
+        count = f"{len(found)} of {len(every)} rules" if len(found) < len(every) else f"{len(every)} rules"
+        said = f"No rule holds all of this; there are {len(every)}." if not found else count
+        self.query_one("#knowledge-count", Static).update(Content.styled(said, "$text-muted"))
+        if found:
+            self._look(found[0])
+        else:
+            self._rule = None
+            self.query_one(Page).show_page(lambda _: "")
+
+    @on(RuleList.Looked)
+    def _looked(self, message: RuleList.Looked) -> None:
+        message.stop()
+        self._look(message.rule)
+
+    def _look(self, rule: Rule) -> None:
+        if rule is self._rule:
+            return
+        self._rule = rule
+        from mtpdoctor.report.rule_text import explain
+
+        self.query_one(Page).show_page(
+            lambda width: "\n".join(explain(rule, max(width, 40), color=True)), top=True
+        )
+
+    # -- what the person wants -------------------------------------------------------------------------
+    def action_search(self) -> None:
+        self.query_one(Input).focus()
+
+    def action_clear(self) -> None:
+        field = self.query_one(Input)
+        if field.value:
+            field.value = ""
+        self.query_one(RuleList).focus()
+
+    def action_copy(self) -> None:
+        if self._rule is not None:
+            from mtpdoctor.report.rule_text import explain
+
+            self.post_message(CopyText("\n".join(explain(self._rule)), f"rule {self._rule.id}"))

@@ -1,0 +1,61 @@
+"""The list of rules."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from mtpdoctor.kb.types import Rule
+from mtpdoctor.tui.styles import beside
+
+_ROLES = {"cause": "", "degrades": "$text-warning", "consequence": "$text-muted", "noise": "$text-muted"}
+
+
+class RuleList(OptionList):
+    """One rule a row."""
+
+    DEFAULT_CSS = beside(__file__)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("k", "cursor_up", show=False),
+        Binding("j", "cursor_down", show=False),
+    ]
+
+    class Looked(Message):
+        """This rule is looked at."""
+
+        def __init__(self, rule: Rule) -> None:
+            super().__init__()
+            self.rule = rule
+
+    def __init__(self) -> None:
+        super().__init__(markup=False)
+        self._rules: tuple[Rule, ...] = ()
+
+    def set_rules(self, rules: tuple[Rule, ...]) -> None:
+        if rules == self._rules:
+            return
+        self._rules = rules
+        self.set_options([Option(_prompt(rule)) for rule in rules])
+        self.highlighted = 0 if rules else None
+
+    def go_to(self, rule_id: str) -> bool:
+        """Highlight a rule. False when it is not in the list."""
+        for i, rule in enumerate(self._rules):
+            if rule.id == rule_id:
+                self.highlighted = i
+                return True
+        return False
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        event.stop()
+        if event.option_index < len(self._rules):
+            self.post_message(self.Looked(self._rules[event.option_index]))
+
+
+def _prompt(rule: Rule) -> Content:
+    return Content.assemble((rule.id, "bold"), " ", (rule.title, _ROLES.get(rule.role.value, "")))
