@@ -64,3 +64,9 @@ class GpuSampler:
         except self._nvml.NVMLError:
             return 0.0
         return float(sum((p.usedGpuMemory or 0) for p in running if p.pid in pids) / GIB)
+
+
+def differs(new: GpuUse, old: GpuUse) -> bool:
+    """By more than 16 MiB on any GPU."""
+    pairs = zip((*new.used_gib, *new.own_gib), (*old.used_gib, *old.own_gib), strict=False)
+    return len(new.used_gib) != len(old.used_gib) or any(abs(a - b) > 1 / 64 for a, b in pairs)

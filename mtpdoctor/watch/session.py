@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from queue import Empty, SimpleQueue
 
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
 from mtpdoctor.log.types import Line, Stage
-from mtpdoctor.redact import mask_secrets, secret_values
+from mtpdoctor.text import safe
 from mtpdoctor.watch import postmortem, runs
-from mtpdoctor.watch.gpus import GpuSampler
+from mtpdoctor.watch.asides import Asides
+from mtpdoctor.watch.gpus import GpuSampler, differs
+from mtpdoctor.watch.kept import Kept, masked
 from mtpdoctor.watch.plan import LaunchPlan, plan_to_follow
-from mtpdoctor.watch.source import Piece, Source
+from mtpdoctor.watch.source import Source
 from mtpdoctor.watch.spawn import Child, Exit, spawn
 from mtpdoctor.watch.stages import StageTracker
 from mtpdoctor.watch.target import Target, target_of
@@ -34,7 +34,6 @@ from mtpdoctor.watch.types import (
     Output,
     Ready,
     Resumed,
-    Stuck,
     WatchEvent,
 )
 
@@ -80,15 +79,10 @@ class LaunchSession:
             from mtpdoctor.watch.stuck import Watchdog
 
             self._watchdog = Watchdog()
-        self._hidden: tuple[str, ...] = ()
-        self.run: runs.Run | None = None
-        self.folder: Path | None = None
+        self._kept: Kept | None = None
         if plan is not None:
-            self._hidden = _secrets_of(plan)
-            folder, run = runs.new_run(self._masked(" ".join(_shown(plan))), plan.model)
-            self.folder = plan.folder or folder
-            self.run = replace(run, attempt=attempt, after=after, edits=tuple(map(self._masked, edits)))
-            self._source = Source([run.log], own=True)
+            self._kept = Kept(plan, attempt, after, edits)
+            self._source = Source([self._kept.run.log], own=True)
         else:
             self._source = Source(paths, own=False)
         self.paths = self._source.paths
@@ -96,20 +90,29 @@ class LaunchSession:
         self.tracker = StageTracker(Stage.IMPORT if plan is not None and plan.server else None)
         self._child: Child | None = None
         self._exit: Exit | None = None
-        self._results: SimpleQueue[Callable[[], Iterator[WatchEvent]]] = SimpleQueue()
         self._wake = threading.Event()
+        self._asides = Asides(self._wake.set)
         self._lock = threading.RLock()  # a signal handler of the driving thread may come in between
         self._asked: float | None = None  # when the person asked for the end
         self._sent = ""  # the last signal of a gentle end
         self._detached = False
         self._late = False  # it was not ready in time
         self._ready = False
-        self._looking = self._asking = False
+        self._asked_up = False  # it answers, and did not say so
         self._telling: list[str] = []  # lines that tell where it listens
         self._trouble = self._quiet_since = 0.0
         self._next_gpu = self._next_ask = 0.0
         self._last_gpu: GpuUse | None = None
         self._oom = postmortem.oom_kills()
+
+    @property
+    def run(self) -> runs.Run | None:
+        """The run as it is kept; None for somebody else's log."""
+        return self._kept.run if self._kept is not None else None
+
+    @property
+    def folder(self) -> Path | None:
+        return self._kept.folder if self._kept is not None else None
 
     # -- for other threads -------------------------------------------------------------------------------
     def end(self, hard: bool = False) -> None:
@@ -160,7 +163,7 @@ class LaunchSession:
                 yield started
         while True:
             some = yield from self._read()
-            yield from self._arrived()
+            yield from self._asides.arrived()
             yield from self._each_second()
             if self._detached:
                 yield self._finish(End.DETACHED, None)
@@ -183,7 +186,8 @@ class LaunchSession:
         plan = self.plan
         if plan is None:
             return Launched(0.0, None, "", self.log, ())
-        assert self.run is not None and self.folder is not None
+        assert self._kept is not None
+        kept = self._kept
         try:
             child = spawn(
                 plan.argv,
@@ -192,45 +196,40 @@ class LaunchSession:
                 cwd=plan.cwd,
                 pty=plan.pty,
                 detach=plan.detach,
-                hidden=self._hidden,
-                exit_file=runs.exit_file(self.folder),
+                hidden=kept.hidden,
+                exit_file=runs.exit_file(kept.folder),
                 grace=3.0 if plan.server else 0.2,
             )
         except UserError:
-            self._save(how=End.REFUSED.value, seconds=0.0)
+            kept.save(how=End.REFUSED.value, seconds=0.0)
             raise
         with self._lock:
             self._child = child
         started = runs.began(child.guard)
-        self._save(pid=child.pid, guard=child.guard, guard_started=started, detached=plan.detach)
+        kept.save(pid=child.pid, guard=child.guard, guard_started=started, detached=plan.detach)
         if self._asked is not None:  # asked for while it was starting
             self._asked = None
             self.end()
-        sets = tuple(self._masked(text) for text in plan.sets)
-        return Launched(self._now(), child.pid, self.run.command, self.log, sets)
+        sets = tuple(map(kept.masked, plan.sets))
+        return Launched(self._now(), child.pid, kept.run.command, self.log, sets)
 
-    def _read(self) -> Iterator[WatchEvent]:
+    def _read(self) -> Generator[WatchEvent, None, bool]:
         """What is new in the log. Returns whether there was anything."""
         piece = self._source.next()
-        if not piece.lines and not piece.bars and not piece.skipped:
-            return bool(piece.read)
+        if not piece.read:
+            return False
         now = self._now()
-        self._quiet_since = now
-        shown = tuple(
-            self._clean(line) for line in piece.lines if not piece.old and not _overwritten(line, piece)
-        )
+        shown = tuple(map(self._clean, piece.shown()))
         if piece.skipped and not piece.old:
             shown = (*shown, f"... {piece.skipped} lines came too fast to be shown; they are in {self.log}")
-        if piece.old_end:
-            shown = (*(self._clean(line) for line in piece.old_end), *shown)
         if shown:
             yield Output(now, shown)
         for line in (*piece.lines, *piece.bars):
+            self._quiet_since = now
             self._note(line, now)
-            for event in self.tracker.feed(line, now):
-                yield event
+            yield from self.tracker.feed(line, now, late=piece.old)
         if self.tracker.ready_line is None:
-            self._ready = False  # it begins anew
+            self._ready = self._ready and self._asked_up  # else it begins anew
         elif not self._ready and not self._source.old:
             yield from self._is_ready()
         return True
@@ -248,15 +247,7 @@ class LaunchSession:
         yield Ready(self._now(), target.url)
         if self._prove:
             timeout = self.plan.prove_timeout if self.plan else 60.0
-            began = self._began
-
-            def ask() -> Callable[[], Iterator[WatchEvent]]:
-                from mtpdoctor.watch.ready import prove
-
-                generated = prove(target, timeout, started=began)
-                return lambda: self._proven(generated)
-
-            self._apart(ask, "proof")
+            self._asides.prove(target, timeout, self._began, self._proven)
 
     @property
     def target(self) -> Target:
@@ -265,10 +256,9 @@ class LaunchSession:
         environment = self.plan.env if self.plan is not None else None
         return target_of(document.command if document else None, environment, self._telling)
 
-    def _proven(self, generated: Generated) -> Iterator[WatchEvent]:
-        if generated.ok and self.run is not None:
+    def _proven(self, generated: Generated) -> None:
+        if generated.ok:
             self._save(ready_after=round(self._now(), 2))
-        yield generated
 
     def _each_second(self) -> Iterator[WatchEvent]:
         now = self._now()
@@ -277,7 +267,7 @@ class LaunchSession:
             use = self._gpus.sample(now, self._child.processes() if self._child else ())
             if use is None:
                 self._gpus = None
-            elif self._last_gpu is None or _differs(use, self._last_gpu):
+            elif self._last_gpu is None or differs(use, self._last_gpu):
                 self._last_gpu = use
                 yield use
         if self._child is None or self.plan is None:
@@ -285,8 +275,8 @@ class LaunchSession:
         if self._asked is not None:
             self._insist()
             return
-        if self._watchdog is not None and not self._looking and self._watchdog.due(now):
-            self._look()
+        if self._watchdog is not None and not self._asides.looking and self._watchdog.due(now):
+            self._asides.look(self._child.processes(), self._watchdog, self._now)
         if not self._ready and self.plan.server:
             self._ask_quiet(now)
             limit = self.plan.ready_timeout
@@ -304,65 +294,19 @@ class LaunchSession:
                 self._child.end(how)
                 return
 
-    def _look(self) -> None:
-        self._looking = True
-        assert self._child is not None
-        pids = self._child.processes()
-        watchdog = self._watchdog
-
-        def look() -> Callable[[], Iterator[WatchEvent]]:
-            from mtpdoctor.watch import processes
-
-            seen, signs = processes.look(pids), processes.signs(pids)
-
-            def judged() -> Iterator[WatchEvent]:
-                self._looking = False
-                assert watchdog is not None
-                found = watchdog.judge(self._now(), seen, signs)
-                if isinstance(found, Stuck):
-                    yield found
-
-            return judged
-
-        self._apart(look, "look")
-
     def _ask_quiet(self, now: float) -> None:
         """A server that was told not to log does not say that it is ready: it is asked."""
         document = self._given.document
         level = document.command.value("log_level") if document else None
-        if self._asking or now < self._next_ask or not level or level[-1].lower() not in _QUIET_LEVELS:
+        if not level or level[-1].lower() not in _QUIET_LEVELS or self._asides.asking or now < self._next_ask:
             return
-        self._asking, self._next_ask = True, now + _ASK_EVERY
-        target = self.target
+        self._next_ask = now + _ASK_EVERY
+        self._asides.ask(self.target, self._is_up)
 
-        def ask() -> Callable[[], Iterator[WatchEvent]]:
-            from mtpdoctor.watch.ready import reachable
-
-            up = reachable(target)
-
-            def told() -> Iterator[WatchEvent]:
-                self._asking = False
-                if up and not self._ready:
-                    yield from self._is_ready()
-
-            return told
-
-        self._apart(ask, "question")
-
-    def _apart(self, work: Callable[[], Callable[[], Iterator[WatchEvent]]], name: str) -> None:
-        def body() -> None:
-            self._results.put(work())
-            self._wake.set()
-
-        threading.Thread(target=body, name=f"mtpdoctor-{name}", daemon=True).start()
-
-    def _arrived(self) -> Iterator[WatchEvent]:
-        while True:
-            try:
-                result = self._results.get_nowait()
-            except Empty:
-                return
-            yield from result()
+    def _is_up(self) -> Iterator[WatchEvent]:
+        if not self._ready:
+            self._asked_up = True
+            yield from self._is_ready()
 
     def _pause(self, some: bool) -> None:
         pause = _BUSY if some or not self._ready else _IDLE
@@ -418,7 +362,7 @@ class LaunchSession:
             stage=stage.value,
             seconds=round(now, 2),
             rule=cause.rule if cause else None,
-            cause=self._masked(cause.title) if cause else None,
+            cause=masked(cause.title, self._kept) if cause else None,
             sglang=report.sglang_version if report else None,
         )
         return Ended(now, how, code, stage, report, exit_.left if exit_ is not None else ())
@@ -444,20 +388,11 @@ class LaunchSession:
         return time.monotonic() - self._began
 
     def _save(self, **changes: object) -> None:
-        if self.run is not None and self.folder is not None:
-            self.run = replace(self.run, **changes)  # type: ignore[arg-type]
-            runs.save(self.folder, self.run)
-
-    def _masked(self, text: str) -> str:
-        from mtpdoctor.redact import mask_values
-        from mtpdoctor.text import one_line
-
-        return mask_values(mask_secrets(one_line(text)), self._hidden)
+        if self._kept is not None:
+            self._kept.save(**changes)
 
     def _clean(self, line: Line) -> str:
-        from mtpdoctor.text import safe
-
-        return safe(line.text) if self._source.own else self._masked(line.text)
+        return safe(line.text) if self._source.own else masked(line.text, self._kept)
 
 
 def watch_log(paths: Sequence[str], given: Given | None = None, *, prove: bool = True) -> LaunchSession:
@@ -468,31 +403,3 @@ def watch_log(paths: Sequence[str], given: Given | None = None, *, prove: bool =
 def watch_command(argv: Sequence[str], given: Given | None = None, *, prove: bool = True) -> LaunchSession:
     """Follow the output of a program that shows a server's log (``docker logs -f NAME``)."""
     return LaunchSession(plan_to_follow(tuple(argv), given, prove=prove))
-
-
-def _shown(plan: LaunchPlan) -> tuple[str, ...]:
-    """The command as a person would type it, variables first."""
-    import shlex
-
-    document = plan.document
-    env = document.command.env if document is not None else {}
-    return (*(f"{name}={shlex.quote(value)}" for name, value in env.items()), *map(shlex.quote, plan.argv))
-
-
-def _secrets_of(plan: LaunchPlan) -> tuple[str, ...]:
-    """Secrets that command and environment name, which may stand anywhere in the output."""
-    texts = [" ".join(_shown(plan)), *(f"{name}={value}" for name, value in plan.env.items())]
-    return tuple(sorted(secret_values(texts)))
-
-
-def _overwritten(line: Line, piece: Piece) -> bool:
-    """A state of a progress bar that a later one took the place of."""
-    return (
-        line.number in piece.bar_numbers and "%|" in line.body and piece.bar_numbers[line.number] != line.part
-    )
-
-
-def _differs(new: GpuUse, old: GpuUse) -> bool:
-    """By more than 16 MiB on any GPU, or some time ago."""
-    pairs = zip((*new.used_gib, *new.own_gib), (*old.used_gib, *old.own_gib), strict=False)
-    return len(new.used_gib) != len(old.used_gib) or any(abs(a - b) > 1 / 64 for a, b in pairs)

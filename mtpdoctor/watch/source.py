@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from mtpdoctor.errors import UserError
 from mtpdoctor.log.types import Line
 from mtpdoctor.watch.follow import FileFollower
 from mtpdoctor.watch.lines import LineCutter
@@ -21,11 +22,18 @@ _COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
 class Piece:
     lines: tuple[Line, ...] = ()
     bars: tuple[Line, ...] = ()  # of a line that is still being written over
-    bar_numbers: Mapping[int, int] = field(default_factory=dict)  # line with several parts -> its last part
     skipped: int = 0
     read: int = 0  # bytes
     old: bool = False  # it stood there before the watch began
     old_end: tuple[Line, ...] = ()  # the end of what did, once it was all read
+
+    def shown(self) -> tuple[Line, ...]:
+        """Lines for a person: not what stood there long ago, nor states of a bar that a later one took over."""
+        if self.old:
+            return ()
+        last = {line.number: line.part for line in self.lines if line.part}
+        new = (x for x in self.lines if "%|" not in x.body or last.get(x.number, x.part) == x.part)
+        return (*self.old_end, *new)
 
 
 class Source:
@@ -36,8 +44,6 @@ class Source:
     """
 
     def __init__(self, paths: Sequence[str], *, own: bool) -> None:
-        from mtpdoctor.errors import UserError
-
         self.own = own
         self.paths = tuple(paths)
         for path in paths:
@@ -88,7 +94,5 @@ class Source:
         cut = cutter.skim(data) if flood else cutter.feed(data)
         if self.old:
             self._last.extend(cut.lines)
-        parts = {line.number: line.part for line in cut.lines}
-        several = {number: part for number, part in parts.items() if part}
         bars = cutter.unfinished() if not flood else ()
-        return Piece(cut.lines, bars, several, cut.skipped, len(data), self.old)
+        return Piece(cut.lines, bars, cut.skipped, len(data), self.old)

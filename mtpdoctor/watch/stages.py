@@ -43,9 +43,10 @@ class StageTracker:
 
     def start(self, at: float) -> StageReached | None:
         """The launch begins: with the stage that needs no line to be known."""
-        return self._reach(self._first, None, at, None) if self._first is not None else None
+        return self._reach(self._first, None, at, None, False) if self._first is not None else None
 
-    def feed(self, line: Line, at: float) -> Iterator[StageReached | Progress]:
+    def feed(self, line: Line, at: float, *, late: bool = False) -> Iterator[StageReached | Progress]:
+        """``late``: it is read some time after it was written, so that its own clock counts."""
         stage = _stages.mark_of(line)
         body = line.body
         if stage is None and any(text in body for text in (*_SHARDS, *_GRAPHS)):
@@ -60,23 +61,20 @@ class StageTracker:
         known = self._ranks.get(line.rank)
         unnamed = line.rank is None and bool(self.ranks) and stage.order <= self.stage.order  # a rank's bar
         if (known is None or stage.order > known.order) and not unnamed:
-            found = self._reach(stage, line.rank, at, _clock(line.time))
-            if found is not None:
-                yield found
+            yield self._reach(stage, line.rank, at, _clock(line.time), late)
         progress = self._progress(stage, line, at)
         if progress is not None:
             yield progress
 
     def _reach(
-        self, stage: Stage | None, rank: str | None, at: float, clock: float | None
-    ) -> StageReached | None:
-        assert stage is not None
+        self, stage: Stage, rank: str | None, at: float, clock: float | None, late: bool
+    ) -> StageReached:
         before = self._since.get(rank) or self._since.get(None)
         took = None
-        if before is not None:
+        if before is not None and not late:
             took = at - before[0]
-            if clock is not None and before[1] is not None and clock - before[1] > took + 1.5:
-                took = clock - before[1]  # a log that is read late tells its own times, in whole seconds
+        elif before is not None and clock is not None and before[1] is not None and clock >= before[1]:
+            took = clock - before[1]
         self._ranks[rank] = stage
         self._since[rank] = (at, clock)
         if rank is not None and stage.order > self._ranks.get(None, Stage.ENV).order:
