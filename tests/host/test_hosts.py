@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
+import types
+import typing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -64,30 +68,29 @@ def test_any_gpu_spec_is_a_host_or_a_user_error(text: str) -> None:
 
 
 _names = st.text(alphabet="abcXYZ-_. 019", max_size=12)
-_sizes = st.none() | st.floats(0, 4096)
-_gpus = st.builds(
-    Gpu,
-    index=st.integers(0, 15),
-    name=_names,
-    sm=st.none() | st.integers(50, 121),
-    memory_gib=_sizes,
-    free_gib=_sizes,
-    processes=st.lists(st.builds(GpuProcess, st.integers(0, 9999), st.floats(0, 99), _names), max_size=2).map(
-        tuple
-    ),
-)
-_hosts = st.builds(
-    HostFacts,
-    platform=st.sampled_from([None, "cuda", "rocm", "none"]),
-    gpus=st.none() | st.lists(_gpus, max_size=3).map(tuple),
-    driver=st.none() | _names,
-    ram_gib=_sizes,
-    shm_gib=_sizes,
-    container=st.none() | st.booleans(),
-    packages=st.dictionaries(_names, _names, max_size=3),
-    env=st.dictionaries(st.sampled_from(["CUDA_VISIBLE_DEVICES", "NCCL_DEBUG"]), _names, max_size=2),
-    pretended=st.booleans(),
-)
+
+
+def _values(hint: Any) -> st.SearchStrategy[Any]:
+    """Any value that a field of this type can have."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return st.none() | _values(next(a for a in arguments if a is not type(None)))
+    if origin is tuple:
+        return st.lists(_values(arguments[0]), max_size=2).map(tuple)
+    if origin is not None:
+        return st.dictionaries(_names, _values(arguments[1]), max_size=2)
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        fixed = {"local": st.just(False), "platform": st.sampled_from([None, "cuda", "rocm", "none"])}
+        fixed |= {"env": st.dictionaries(st.sampled_from(["CUDA_VISIBLE_DEVICES", "NCCL_DEBUG"]), _names)}
+        return st.builds(
+            hint,
+            **{n: fixed[n] if n in fixed and hint is HostFacts else _values(h) for n, h in hints.items()},
+        )
+    return {str: _names, int: st.integers(0, 9999), float: st.floats(0, 4096), bool: st.booleans()}[hint]
+
+
+_hosts = _values(HostFacts)
 
 
 @given(host=_hosts, nested=st.booleans())
@@ -98,6 +101,22 @@ def test_a_saved_host_comes_back_as_it_was(
     path = tmp_path_factory.getbasetemp() / "host.json"
     path.write_text(json.dumps({"schema": 1, "host": document, "sglang": None} if nested else document))
     assert load_host(path) == host
+
+
+def test_a_host_saved_before_the_probe_told_more_still_loads(tmp_path: Path) -> None:
+    path = tmp_path / "host.json"
+    path.write_text(
+        """{"schema": 1, "platform": "cuda", "driver": "570.86.15", "cuda_driver": "12.8", "ram_gib": 1007.5,
+        "shm_gib": 16.0, "container": true, "packages": {"sglang": "0.5.13.post1"}, "pretended": false,
+        "env": {"CUDA_VISIBLE_DEVICES": "0,1"}, "a_later_field": [1],
+        "gpus": [{"name": "NVIDIA H200", "sm": 90, "memory_gib": 139.8, "free_gib": 9.8,
+                  "processes": [{"pid": 4242, "used_gib": 130.0, "command": "python train.py"}]}]}"""
+    )
+    host = load_host(path)
+    assert host.gpus == (
+        Gpu(0, "NVIDIA H200", 90, 139.8, 9.8, (GpuProcess(4242, 130.0, "python train.py"),)),
+    )
+    assert (host.disks, host.ports, host.pythons, host.limits, host.failures) == (None, None, None, {}, ())
 
 
 def test_secrets_of_the_environment_are_not_saved() -> None:
@@ -118,6 +137,10 @@ def test_secrets_of_the_environment_are_not_saved() -> None:
         ('{"schema": 1, "gpus": [{"memory_gib": -1}]}', r"'gpus\[0\].memory_gib' must be a size in GiB"),
         ('{"schema": 1, "ram_gib": NaN}', "not valid JSON"),
         ('{"schema": 1, "container": "yes"}', "'container' must be true, false or null"),
+        ('{"schema": 1, "ram_gib": 1' + "0" * 400 + "}", "'ram_gib' must be a size in GiB"),
+        ('{"schema": 1, "gpus": [{"processes": [{"started": "x"}]}]}', "started' must be a number"),
+        ('{"schema": 1, "disks": [3]}', r"'disks\[0\]' must be an object"),
+        ('{"schema": 1, "limits": {"nofile": "many"}}', "'limits.nofile' must be a number"),
         ('{"schema": 1, "packages": {"torch": 2}}', "'packages.torch' must be text"),
         ("\xff\xfe", "not valid JSON"),
     ],
