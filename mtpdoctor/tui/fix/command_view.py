@@ -59,7 +59,8 @@ def command_content(session: Session, width: int) -> Content:
     command = chosen.command or base
     if command is None:
         return Content.styled("no launch command is known: neither given nor in the log", "$text-muted")
-    added = [clean.text(unit) for sign, unit in diff(base, chosen.command, chosen.edits) if sign == "+"]
+    changes = diff(base, chosen.command, chosen.edits) if chosen.command else []
+    added = [clean.text(unit) for sign, unit in changes if sign == "+"]
     lines = []
     for line in wrapped(clean.text(command), width):
         content = Content(line)
@@ -68,6 +69,10 @@ def command_content(session: Session, width: int) -> Content:
             if at >= 0:
                 content = content.stylize("bold $text-success", at, at + len(unit))
         lines.append(content)
+    names = {unit.split()[0].partition("=")[0] for sign, unit in changes if sign == "+"}
+    gone = [u for sign, u in changes if sign == "-" and u.split()[0].partition("=")[0] not in names]
+    if gone:
+        lines += [Content(""), Content.styled(f"taken out: {clean.line(', '.join(gone))}", "$text-error")]
     return Content("\n").join(lines)
 
 
