@@ -17,7 +17,8 @@ BUSY_CPU = 50.0  # percent of one processor
 IDLE_CPU = 8.0
 BUSY_GPU = 90
 READING = 256 * 1024  # bytes per second
-_STRONG = 3  # weight of a stack, a line or a find; what a process merely looks like weighs 1
+# How much a condition speaks for a cause; what a process merely looks like weighs 1.
+_WEIGHTS = {"found": 6, "compiler": 5, "stack": 4, "ranks": 3, "line": 2}
 _CONDITIONS = frozenset(
     ("stack", "line", "found", "state", "cpu", "gpu", "io", "ranks", "several", "nodes", "compiler")
 )
@@ -84,13 +85,16 @@ class Hangs:
                 self._holds(c, v, scene, compiling)[0] is False for c, v in cause.must
             ):
                 continue
-            score, evidence = 0, []
+            score = 0
+            evidence: list[tuple[int, str]] = []
             for name, value in cause.seen:
                 truth, what = self._holds(name, value, scene, compiling)
                 if truth:
-                    score += _STRONG if name in ("stack", "line", "found", "compiler", "ranks") else 1
-                    evidence += [what] if what else []
-            ranked.append((-score, at, _told(cause, evidence)))
+                    weight = _WEIGHTS.get(name, 1)
+                    score += weight
+                    evidence += [(-weight, what)] if what else []
+            evidence.sort(key=lambda item: item[0])
+            ranked.append((-score, at, _told(cause, [what for _, what in evidence])))
         ranked.sort()
         shown = [text for score, _, text in ranked if score < 0]
         guesses = [text for score, _, text in ranked if score == 0]

@@ -115,6 +115,7 @@ def _refusal(fix: Fix, touched: set[str]) -> str | None:
 
 
 def _applied(fix: Fix, document: LaunchDocument) -> LaunchDocument | None:
+    fixed: LaunchDocument | None
     try:
         fixed = document.apply(fix.edits)
     except UserError:

@@ -38,8 +38,8 @@ _TP = re.compile(r"\bTP(\d+)\b")
 
 
 class Watchdog:
-    """``scale`` multiplies what stages may be quiet (for tests, and for hosts known to be slow). ``tp_size`` and
-    ``nodes`` are of the launch, where they are known."""
+    """``scale`` multiplies what stages may be quiet (for hosts known to be slow). ``tp_size`` and ``nodes`` are of
+    the launch; else they are read off its ``server_args`` line."""
 
     def __init__(
         self,
@@ -103,6 +103,9 @@ class Watchdog:
         """Whether the line is a sign of life."""
         if not text.strip():
             return False
+        if "server_args=" in text:
+            self._tp_size = _field(text, "tp_size") or self._tp_size
+            self.nodes = _field(text, "nnodes") or self.nodes
         line = make_line(text[:2000], 0, 0, 0, "", None)
         self._lines.append(line.text)
         if line.rank:
@@ -134,13 +137,19 @@ class Watchdog:
         A server that serves may be quiet for as long as nobody asks it."""
         if self._serving:
             return False
-        allowed = self._hangs.quiet_s.get(self.stage, 180.0) * self._scale
         if self._told is None:
-            return self.quiet(at) >= allowed
-        return at - self._told >= allowed * 2**self._times
+            return self.quiet(at) >= self._allowed
+        return at - self._told >= self._allowed * 2**self._times
 
-    def judge(self, at: float, processes: Sequence[Process], signs: Sequence[str] = ()) -> Stuck:
-        """``signs``: ``processes.signs()``, what else was found on the host (stale locks, ...)."""
+    @property
+    def _allowed(self) -> float:
+        return self._hangs.quiet_s.get(self.stage, 180.0) * self._scale
+
+    def judge(self, at: float, processes: Sequence[Process], signs: Sequence[str] = ()) -> Stuck | None:
+        """``signs``: ``processes.signs()``, what else was found on the host (stale locks, ...). None: it has gone
+        on while the processes were looked at."""
+        if self._serving or self.quiet(at) < self._allowed:
+            return None
         self._told, self._times = at, min(self._times + 1, 6)
         behind = self.behind()
         found = tuple(signs) + self._gone(processes)
@@ -186,6 +195,12 @@ class Watchdog:
             return ()
         wrote = {m[1] for rank in self._ranks if (m := _TP.search(rank))}
         return tuple(f"missing rank: TP{i} wrote and has no process" for i in sorted(wrote - alive, key=int))
+
+
+def _field(text: str, name: str) -> int | None:
+    """A number of a ``server_args`` line, in either of its forms."""
+    m = re.search(rf"\b{name}(?:=|': )(\d{{1,4}})\b", text)
+    return int(m[1]) if m else None
 
 
 def _milestone(body: str) -> str:

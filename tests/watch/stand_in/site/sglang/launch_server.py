@@ -65,6 +65,10 @@ def fitted(line: str, args: dict[str, Any]) -> str:
     if "server_args=" in line:
         line = re.sub(r"\bport=\d+", f"port={args['port']}", line)
         line = re.sub(r"\bhost='[^']*'", f"host='{args['host']}'", line)
+        if args.get("fastapi_root_path"):
+            line = re.sub(
+                r"\bfastapi_root_path='[^']*'", f"fastapi_root_path='{args['fastapi_root_path']}'", line
+            )
         if args.get("api_key"):
             line = re.sub(r"\bapi_key=None", f"api_key='{args['api_key']}'", line, count=1)
     return line
