@@ -12,8 +12,9 @@ from mtpdoctor.cli.given import add_given_arguments
 from mtpdoctor.cli.watching import Screen, Watched, drive, exit_code_of, print_report
 from mtpdoctor.diagnose.check import CheckReport
 from mtpdoctor.diagnose.given import Given
-from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, EXIT_OK
+from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED
 from mtpdoctor.launch.document import LaunchDocument
+from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Edit
 from mtpdoctor.redact import mask_secrets
 from mtpdoctor.report.style import terminal
@@ -166,7 +167,8 @@ class _Launching:
                 break
             edits = step.edits
             given = replace(given, document=step.document)
-        return self._finish(watched, log)
+        assert given.document is not None
+        return self._finish(watched, log, given.document)
 
     def _once(
         self, given: Given, edits: tuple[Edit, ...], after: str | None
@@ -228,7 +230,7 @@ class _Launching:
         )
         return _Next(found.document, found.edits)
 
-    def _finish(self, watched: Watched, log: str) -> int:
+    def _finish(self, watched: Watched, log: str, document: LaunchDocument) -> int:
         code = exit_code_of(watched, until_ready=self._args.until_ready)
         if self._args.events:
             return code
@@ -243,13 +245,19 @@ class _Launching:
 
             from mtpdoctor.report.watch_json import run_to_json
 
-            document = run_to_json(watched.ended, watched.generated, self._history, log, code)
-            print(json.dumps(document, ensure_ascii=True, indent=2))
-        elif len(self._history) > 1 and code == EXIT_OK:
-            self._screen.say(
-                "mtpdoctor: the command that works is in " + safe(log.replace("server.log", "run.json"))
-            )
+            whole = run_to_json(watched.ended, watched.generated, self._history, log, code)
+            print(json.dumps(whole, ensure_ascii=True, indent=2))
+        elif len(self._history) > 1 and watched.generated is not None and watched.generated.ok:
+            self._show_command(document)
         return code
+
+    def _show_command(self, document: LaunchDocument) -> None:
+        """What works, ready to be pasted."""
+        from mtpdoctor.report.command import wrapped
+
+        self._screen.say("mtpdoctor: this command works:\n")
+        shown = safe(mask_secrets(command_line(document.command)))
+        self._screen.say("\n".join(wrapped(shown, terminal(sys.stderr)[0])))
 
 
 def _count(text: str) -> int:
