@@ -17,11 +17,13 @@ from mtpdoctor.host.spec import parse_gpu_spec
 from mtpdoctor.kb.load import origin_problem
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.kb.yaml_source import Problem
+from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
 
 if TYPE_CHECKING:
     from mtpdoctor.host.types import HostFacts
 
+_STAND_IN = lazy(r"<[a-z][a-z_-]*>")  # what templates leave where a fact is not known
 _PYTHON = {"executable": "/opt/venv/bin/python", "version": None, "origin": "example"}
 
 
@@ -107,7 +109,7 @@ def _bad(rule: Rule, example: dict[str, Any], find: Finder, titles: Mapping[str,
         yield f"it says {own.text!r}, without {example['said']!r}"
     if example.get("fix", "") not in own.fix:
         yield f"the first fix is {own.fix!r}, without {example['fix']!r}"
-    if "<" in own.text and ">" in own.text.partition("<")[2]:
+    if _STAND_IN.search(own.text):
         yield f"a fact is missing in {own.text!r}"
     for other in found:
         if other.rule not in {rule.id, *example.get("also", ())}:
