@@ -98,13 +98,14 @@ def _print(host: HostFacts, findings: Sequence[HostFinding], model: ModelFacts |
     from mtpdoctor.report.style import terminal
 
     width, color = terminal(sys.stdout)
+    plain = not _has_blocks(sys.stdout)
     if hasattr(sys.stdout, "reconfigure"):  # a command line may hold what the terminal's encoding does not
         sys.stdout.reconfigure(errors="replace")
     after: Sequence[str] = ()
     if model is not None:
         from mtpdoctor.report.model_text import render_model
 
-        after = render_model(model, width=width, color=color, verbose=verbose).splitlines()
+        after = render_model(model, width=width, color=color, verbose=verbose, plain=plain).splitlines()
     page = render_host(
         host,
         findings,

@@ -49,7 +49,7 @@ def nvidia_gpus(machine: Machine) -> Iterator[Mapping[str, Any]]:
     except nvml.NVMLError as error:
         yield {"failures": (ProbeFailure("NVIDIA driver", str(error)),)}
     finally:
-        attempt(nvml, nvml.nvmlShutdown)
+        attempt(nvml, lambda: nvml.nvmlShutdown())
 
 
 def _no_driver(machine: Machine, error: Any) -> Iterator[Mapping[str, Any]]:

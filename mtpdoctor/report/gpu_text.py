@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mtpdoctor.host.types import Gpu, GpuProcess, HostFacts
 from mtpdoctor.report.rows import Rows, age, and_, of, size
+from mtpdoctor.text import width as columns_of
 
 BAR = 20
 HELD_UNSEEN = 2.0  # GiB in use by nobody who shows: less is the driver's own
@@ -77,11 +78,16 @@ def _free(gpu: Gpu) -> str:
 def _gpu(gpu: Gpu, rows: Rows, verbose: bool, now: float, wide: int) -> Iterator[str]:
     kind = f"SM{gpu.sm}" if gpu.sm is not None else gpu.arch or ""
     if gpu.memory_gib is not None and gpu.free_gib is not None:
-        bar = rows.bar(gpu.memory_gib - gpu.free_gib, gpu.memory_gib, BAR)
         free = _free(gpu).rjust(wide)
+        bar = rows.bar(gpu.memory_gib - gpu.free_gib, gpu.memory_gib, min(BAR, rows.width - len(free) - 10))
+        tail = f"{bar}  {free}"
         room = rows.width - 6 - BAR - 2 - len(free) - 2
-        name = rows.fit(f"{gpu.name}  {kind}".rstrip(), room)
-        yield f"  {gpu.index:>2}  {rows.style('bold', name)}{' ' * (room - len(name) + 2)}{bar}  {free}"
+        if room >= 20:
+            name = rows.fit(f"{gpu.name}  {kind}".rstrip(), room)
+            yield f"  {gpu.index:>2}  {rows.style('bold', name)}{' ' * (room - columns_of(name) + 2)}{tail}"
+        else:
+            yield f"  {gpu.index:>2}  {rows.style('bold', rows.fit(f'{gpu.name}  {kind}', rows.width - 6))}"
+            yield f"      {tail}"
     else:
         name = rows.fit(f"{gpu.name}  {kind}  {_free(gpu)}", rows.width - 6)
         yield f"  {gpu.index:>2}  {rows.style('bold', name)}"
@@ -138,9 +144,9 @@ def _process(process: GpuProcess, rows: Rows, verbose: bool, now: float) -> Iter
         about.append(age(now - process.started))
     if process.parent == 1:
         about.append("its parent is gone")
-    lead += f" ({', '.join(about)})" if about else ""
+    lead = rows.fit(lead + (f" ({', '.join(about)})" if about else ""), rows.width)
     command = process.command or "not visible from here: another container's or user's"
-    room = rows.width - len(lead) - 2
+    room = rows.width - columns_of(lead) - 2
     if verbose or room < 24:
         yield lead
         cut = rows.folded(command, rows.width - 17)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from mtpdoctor.host.types import Disk, HostFacts, Port, PythonEnvironment
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.report.gpu_text import gpu_rows
-from mtpdoctor.report.rows import Rows, and_, of, size
+from mtpdoctor.report.rows import LABEL, Rows, and_, of, size
+from mtpdoctor.text import width as columns_of
 
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.host_check import HostFinding
@@ -74,7 +75,7 @@ def _title(host: HostFacts, findings: Sequence[HostFinding], rows: Rows) -> Iter
         n = len(host.failures)
         verdict += f", {n} thing{'s' if n > 1 else ''} could not be looked at"
     row = f"{name}: {verdict}."
-    if len(row) > rows.width:
+    if columns_of(row) > rows.width:
         yield from rows.prose(row, "", style=colour)
     else:
         yield f"{rows.style('bold', name)}: {rows.style(colour, verdict)}."
@@ -183,7 +184,11 @@ def _level(label: str, free: float | None, total: float, rest: str, rows: Rows) 
     lead = rows.style("dim", f"  {label}".ljust(12) + " ")
     if free is None:
         return f"{lead}{size(total)}{rest}"
-    return f"{lead}{rows.bar(total - free, total, BAR)}  {of(free, total)} free{rest}"
+    said = f"{of(free, total)} free"
+    if rows.width - LABEL - BAR - 2 - len(said) - len(rest) >= 0:
+        said += rest
+    columns = min(BAR, rows.width - LABEL - 2 - len(said))
+    return f"{lead}{rows.bar(total - free, total, columns)}  {said}" if columns >= 4 else f"{lead}{said}"
 
 
 def _system(host: HostFacts, rows: Rows, verbose: bool) -> Iterator[str]:
@@ -289,7 +294,7 @@ def _disks(host: HostFacts, rows: Rows, verbose: bool) -> Iterator[str]:
         disk = group[0]
         bar = rows.bar(disk.total_gib - disk.free_gib, disk.total_gib, BAR)
         kind = f"  {disk.kind}" if disk.kind else ""
-        yield f"  {bar}  {of(disk.free_gib, disk.total_gib)} free{kind}"
+        yield f"  {bar}  " + rows.fit(f"{of(disk.free_gib, disk.total_gib)} free{kind}", rows.width - BAR - 4)
         if verbose:
             for one in group:
                 yield from rows.prose(f"{one.purpose}: {_short(one.path, host)}", "      ")

@@ -1,0 +1,80 @@
+"""The probe of the machine at hand: in child processes, whatever a driver does to them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mtpdoctor.host.probe import Wanted, probe_host
+
+
+def driver(folder: Path, body: str) -> None:
+    """A pynvml of that behaviour, in front of the real one."""
+    (folder / "pynvml.py").write_text(
+        f"import os, signal, time\nclass NVMLError(Exception):\n    value = 999\ndef nvmlInit():\n    {body}\n"
+    )
+
+
+def test_this_machine() -> None:
+    host = probe_host(limit=30)
+    assert host.local and host.failures == ()
+    assert host.gpus is not None and host.ports is not None and host.pythons
+    assert host.ram_gib and host.ram_gib > 0.1
+    assert host.machine == os.uname().machine
+    assert {"Hugging Face cache", "temporary files"} <= {d.purpose for d in host.disks or ()}
+
+
+def test_the_model_and_the_python_that_are_asked_for(tmp_path: Path) -> None:
+    host = probe_host(Wanted(python=sys.executable, model=str(tmp_path)), limit=30)
+    assert host.python is not None and host.python.origin == "--python"
+    assert str(tmp_path) in {d.path for d in host.disks or () if d.purpose == "model"}
+
+
+def test_a_driver_that_hangs_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver(tmp_path, f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(600)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    host = probe_host(limit=3)
+    (failure,) = host.failures
+    assert failure.probe == "GPUs" and "no answer within 3 s" in failure.said
+    assert host.gpus is None and host.platform is None and host.ram_gib
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(200):  # its process is ended
+        if not Path(f"/proc/{pid}").exists() or "(python" not in (Path(f"/proc/{pid}/stat").read_text()):
+            break
+        if " Z " in Path(f"/proc/{pid}/stat").read_text():
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the hanging child is still there")
+
+
+def test_a_driver_that_brings_its_process_down_takes_nothing_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver(tmp_path, "os.kill(os.getpid(), signal.SIGSEGV); time.sleep(60)")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    host = probe_host(limit=30)
+    (failure,) = host.failures
+    assert failure.probe == "GPUs" and "SIGSEGV" in failure.said
+    assert host.gpus is None and host.pythons and host.disks
+
+
+def test_a_hanging_driver_does_not_keep_the_command_from_ending(tmp_path: Path) -> None:
+    driver(tmp_path, "time.sleep(600)")
+    environ = {**os.environ, "PYTHONPATH": f"{tmp_path}:{Path(__file__).resolve().parents[2]}"}
+    done = subprocess.run(
+        [sys.executable, "-m", "mtpdoctor", "probe", "--timeout", "2"],
+        capture_output=True,
+        text=True,
+        env=environ,
+        timeout=60,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Could not be looked at" in done.stdout and "no answer within 2 s" in done.stdout
+    assert "Memory" in done.stdout
