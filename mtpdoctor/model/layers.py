@@ -150,7 +150,7 @@ def _sliding_layers(
     if not every:
         every = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4, "llama4_text": 4}.get(model_type, 0)
     if not every and "Llama4ForConditionalGeneration" in _names(raw):
-        every = 4
+        every, model_type = 4, "llama4_text"
     if every and (window or model_type.startswith(("gemma", "llama4"))):
         if model_type == "gemma2":
             return ["full" if i % 2 else "sliding" for i in number]

@@ -25,6 +25,9 @@ _LINEAR = re.compile(
     r"|x_proj|in_proj|out_proj|in_proj_\w+|attention\.slope_rate|q_conv1d|k_conv1d|v_conv1d|f_a_proj|f_b_proj"
     r"|g_a_proj|g_b_proj|b_proj|recurrent\w*)(?:\.|$)"
 )
+_IN_ATTENTION = re.compile(
+    r"(?:^|\.)(?:self_attn|self_attention|attn|attention)\.(?:in_proj|out_proj)(?:\.|$)"
+)
 _REPLICATED = re.compile(
     r"(?:^|\.)(?:q_a_proj|kv_a_proj_with_mqa|fused_qkv_a_proj\w*|kv_a_proj|kv_down_proj|indexer|compressor"
     r"|e_score_correction_bias|routing_bias|router|gate|shared_expert_gate|expert_bias)(?:\.|$)"
@@ -88,7 +91,7 @@ def _part(name: str, extra: bool, linear: bool) -> str:
         return "linear_attention"
     if _REPLICATED.search(name):
         return "replicated"
-    if _LINEAR.search(name):
+    if _LINEAR.search(name) and not _IN_ATTENTION.search(name):
         return "linear_attention"
     if _NORM.search(name):
         return "norm"

@@ -79,10 +79,11 @@ def _index(folder: Path, name: str, problems: list[str]) -> dict[str, str] | Non
     if not isinstance(weight_map, dict) or not all(isinstance(v, str) for v in weight_map.values()):
         problems.append(f"{name}: 'weight_map' must be an object of file names")
         return None
-    outside = sorted({v for v in weight_map.values() if not _inside(v)})
+    outside = sorted(v for v in set(weight_map.values()) if not _inside(v))
     if outside:
         problems.append(f"{name} names files outside of the folder: {_list(outside)}")
-    return {k: v for k, v in weight_map.items() if _inside(v)}
+        return {k: v for k, v in weight_map.items() if v not in outside}
+    return weight_map
 
 
 def _inside(name: str) -> bool:

@@ -196,12 +196,12 @@ def _numbers(model: ModelFacts, rows: Rows) -> Iterator[str]:
     if told:
         yield from rows.value("size", ", ".join(told))
     block = " x ".join(str(b) for b in model.quantization_block)
-    method = (
-        f"{model.quantization}{f' in blocks of {block}' if block else ''}" if model.quantization else "none"
-    )
-    yield from rows.value(
-        "quantization", f" {method}{f', else {model.dtype}' if model.dtype else ''}".strip()
-    )
+    plain = model.dtype or "type not named"
+    if model.quantization is None:
+        yield from rows.value("stored", f"{plain}, not quantized")
+        return
+    blocks = f" in blocks of {block}" if block else ""
+    yield from rows.value("stored", f"{model.quantization}{blocks}, the rest {plain}")
 
 
 def _weights(model: ModelFacts, rows: Rows, verbose: bool) -> Iterator[str]:
@@ -225,7 +225,8 @@ def _weights(model: ModelFacts, rows: Rows, verbose: bool) -> Iterator[str]:
         if part == "linear_attention" and model.linear_kind in _OTHER_STATE:
             label = _OTHER_STATE[model.linear_kind]
         bar = rows.bar(size, weights.total_bytes, _BAR) if rows.width >= 60 else ""
-        yield f"{' ' * 13}{label[:24]:24} {in_words(size / 2**30):>10}  {bar}"
+        room = min(24, rows.width - 24)
+        yield f"{' ' * 13}{label[:room]:{room}} {in_words(size / 2**30):>10}  {bar}"
     if weights.unknown:
         yield from rows.value("", f"not in this sum: {', '.join(weights.unknown)} (size not known)")
 
