@@ -90,6 +90,11 @@ class LaunchRegion(Vertical):
         self._draw()
 
     @property
+    def state(self) -> LaunchState:
+        """What is known of the launch under way, else of the last one."""
+        return self._state
+
+    @property
     def running(self) -> bool:
         """A launch is under way: quitting would end it."""
         return self._launcher is not None and self._launcher.running
