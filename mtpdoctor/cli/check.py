@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 def checked(args: argparse.Namespace) -> tuple[Given, CheckReport]:
     """What the command line gives, and the check of it. Raises UserError for bad input."""
     from mtpdoctor.diagnose.check import check
-    from mtpdoctor.host.nvml import gpus_here
+    from mtpdoctor.host.here import host_here
     from mtpdoctor.kb.load import load_knowledge
     from mtpdoctor.sglang.installed import installed_release
     from mtpdoctor.sglang.newer import learn_when_new
@@ -70,7 +70,7 @@ def checked(args: argparse.Namespace) -> tuple[Given, CheckReport]:
     if found is not None and (said := learn_when_new(*found)) is not None:
         notes = (*notes, said)
     if given.host is None and not given.document.command.container:
-        given = replace(given, host=gpus_here())
+        given = replace(given, host=host_here())
     report = check(given, load_knowledge(), asker, found)
     return given, replace(report, notes=(*notes, *_several(given), *report.notes))
 

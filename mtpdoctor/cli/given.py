@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mtpdoctor.host.types import HostFacts
     from mtpdoctor.model.types import ModelFacts
 
+HERE = "here"  # --host here: this machine; a file of that name is ./here
 MAX_COMMAND_FILE = 4 * 2**20  # bytes; a launch file is small, a log given by mistake is not
 
 
@@ -23,7 +24,11 @@ def add_given_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the launch command's file: shell script, compose, Kubernetes, sbatch, systemd unit",
     )
-    parser.add_argument("--host", metavar="FILE", help="a saved `mtpdoctor probe --json` of the host")
+    parser.add_argument(
+        "--host",
+        metavar="FILE",
+        help="a saved `mtpdoctor probe --json` of the host; `here` looks at this machine as probe does",
+    )
     parser.add_argument("--gpu", metavar="SPEC", help="pretend GPUs: COUNTxsmNNN[@GIB], e.g. 4xsm120@95")
     parser.add_argument("--sglang", metavar="RELEASE", help="the SGLang release, e.g. 0.5.13.post1")
     parser.add_argument("--model", metavar="DIR", help="the model's folder or config.json")
@@ -68,6 +73,10 @@ def _host(args: argparse.Namespace) -> HostFacts | None:
         from mtpdoctor.host.spec import parse_gpu_spec
 
         return parse_gpu_spec(args.gpu)
+    if args.host == HERE:
+        from mtpdoctor.host.probe import Wanted, probe_host
+
+        return probe_host(Wanted(model=args.model))
     if args.host is not None:
         from mtpdoctor.host.saved import load_host
 

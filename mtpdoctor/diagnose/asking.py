@@ -47,7 +47,7 @@ def pretended(host: HostFacts | None) -> tuple[PretendedGpus | None, tuple[str, 
 
     Raises UserError for a saved or pretended host that has no CUDA GPUs to stand in for.
     """
-    if host is None:
+    if host is None or host.local:
         return None, ()
     if host.platform != "cuda" or not host.gpus or host.gpus[0].sm is None:
         raise UserError(

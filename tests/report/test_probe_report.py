@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -254,3 +255,20 @@ def test_parts_and_ages() -> None:
     assert of(0.5, 139.8) == "512 MiB of 139.8 GiB"
     assert of(0.0, 139.8) == "0 of 139.8 GiB"
     assert [age(s) for s in (5, 600, 10_000, 400_000)] == ["5 s", "10 min", "3 h", "5 days"]
+
+
+def test_every_field_of_the_schema_is_described() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs/json.md").read_text(encoding="utf-8")
+    gpu_fields = SCHEMA["$defs"]["gpu"]["properties"]
+    parts = [SCHEMA["properties"], gpu_fields, gpu_fields["processes"]["items"]["properties"]]
+    parts += [
+        SCHEMA["properties"][n]["items"]["properties"]
+        for n in ("disks", "ports", "failures", "findings", "pci_gpus")
+    ]
+    assert {name for part in parts for name in part if f"`{name}`" not in text} == set()
+
+
+def test_the_schema_names_every_field_of_a_host() -> None:
+    fields = {f.name for f in dataclasses.fields(HostFacts)} - {"local"}
+    assert fields <= set(SCHEMA["properties"])
+    assert {f.name for f in dataclasses.fields(Gpu)} == set(SCHEMA["$defs"]["gpu"]["properties"])
