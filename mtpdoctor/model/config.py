@@ -21,6 +21,7 @@ from mtpdoctor.model.quantization import Quantization, read_quantization
 from mtpdoctor.model.reading import Unreadable, parse_object, read_some
 from mtpdoctor.model.types import ModelFacts
 
+_NO_CONFIG = (".gguf", ".safetensors", ".bin", ".pt")
 _MAX_BYTES = 16 * 1024 * 1024
 _TEXT_CONFIGS = ("thinker_config", "llm_config", "language_config", "text_config")
 _CONTEXT = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
@@ -83,7 +84,8 @@ def read_model(path: str | Path, *, weights: bool = True) -> ModelFacts:
     except FileNotFoundError:
         raise _missing(given, file) from None
     except Unreadable as e:
-        raise UserError(f"{file}: cannot be read: {e}") from None
+        hint = "give the model's folder or its config.json" if file.suffix in _NO_CONFIG else None
+        raise UserError(f"{file}: cannot be read as a config.json: {e}", hint=hint) from None
     text = text_config(raw)
     quantization, more = read_quantization(raw, text, file.parent)
     facts = _facts(str(path), raw, quantization, problems + more)
@@ -376,9 +378,10 @@ def _is_multimodal(raw: Mapping[str, Any]) -> bool:
 def _tied(text: Mapping[str, Any], raw: Mapping[str, Any]) -> bool | None:
     """Whether the LM head is the embedding; unnamed, it is as the family's config class has it."""
     for part in (raw, text):
-        value = part.get("tie_word_embeddings")
-        if isinstance(value, bool):
-            return value
+        for name in ("tie_word_embeddings", "tie_embedding"):
+            value = part.get(name)
+            if isinstance(value, bool):
+                return value
     model_type = str(text.get("model_type", raw.get("model_type", ""))).lower()
     if not raw:
         return None

@@ -20,7 +20,7 @@ _TYPES = """
     deepseek_v3 deepseek_v32 kimi_k2 kimi_linear gpt_oss minimax_m2 minimax minimax_text_01 minimax_m1
     nemotron_h nemotron_h_moe granite granitemoe granitemoehybrid falcon_h1 jamba bamba lfm2 lfm2_moe phi3 olmo2
     olmo3 olmoe cohere cohere2 exaone4 internlm3 seed_oss mimo smollm3 dots1 ernie4_5 ernie4_5_moe bailing_moe
-    bailing_moe_v2 step3p5 llama4_text mistral3 ministral ministral3 hunyuan_v1_dense
+    bailing_moe_v2 llama4_text mistral3 ministral ministral3 hunyuan_v1_dense
 """
 KNOWN = frozenset(_TYPES.split())
 _UNGATED = ("relu2", "gelu_new", "relu")
@@ -69,7 +69,7 @@ class Shape:
 
 
 def need(value: int | None) -> int:
-    if value is None or value < 0:
+    if value is None or not 0 <= value < 1 << 40:
         raise Unknown
     return value
 
@@ -151,7 +151,8 @@ def _latent(s: Shape, at: str) -> Iterator[Matrix]:
 def _mlp(
     s: Shape, at: str, width: int | None = None, part: str = "mlp", name: str = "mlp"
 ) -> Iterator[Matrix]:
-    width = need(s.model.intermediate_size) if width is None else width
+    if width is None:  # Llama 4 and LFM2 have a field of their own for it
+        width = s.number("intermediate_size_mlp", "block_ff_dim", default=s.model.intermediate_size)
     if s.type.startswith("lfm2") and s.text.get("block_auto_adjust_ff_dim") is True and part == "mlp":
         multiple = max(1, s.number("block_multiple_of", default=256))
         width = (2 * width // 3 + multiple - 1) // multiple * multiple

@@ -59,6 +59,17 @@ def test_published_parameters(name: str) -> None:
     assert weights.total_bytes / 2e9 == pytest.approx(PARAMETERS[name], rel=0.01)
 
 
+# Other families: the architecture numbers of a published model and its billions of parameters (Qwen3.5: with MTP)
+FAMILIES = json.loads((MODELS.parent / "model_parameters.json").read_text())
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_published_parameters_of_other_families(tmp_path: Path, name: str) -> None:
+    weights = weights_by_config(config(tmp_path, FAMILIES[name]["config"]))
+    assert weights is not None
+    assert weights.total_bytes / 2e9 == pytest.approx(FAMILIES[name]["billions"], rel=0.005)
+
+
 def config(tmp_path: Path, fields: dict[str, Any]) -> ModelFacts:
     (tmp_path / "config.json").write_text(json.dumps(fields))
     return read_model(tmp_path / "config.json")

@@ -185,7 +185,7 @@ def test_pipes_links_and_locked_files_hold_nothing_up(tmp_path: Path) -> None:
     assert any(f"{ONE}: it is not a regular file" in p for p in model.problems)
     if os.geteuid() != 0:
         (tmp_path / "config.json").chmod(0)
-        with pytest.raises(UserError, match="cannot be read: Permission denied"):
+        with pytest.raises(UserError, match="cannot be read as a config.json: Permission denied"):
             read_model(tmp_path)
 
 
@@ -294,6 +294,14 @@ def test_a_folder_without_weights(tmp_path: Path) -> None:
     assert facts.look("model.weights_format") is None
     assert facts["model.has_tokenizer"] is True and facts["model.has_processor"] is False
     assert facts.look("model.quantization") is None  # a missing file says nothing about config.json
+
+
+def test_a_weight_file_given_for_the_model(tmp_path: Path) -> None:
+    with open(tmp_path / "model.gguf", "wb") as stream:
+        stream.truncate(17 << 20)
+    with pytest.raises(UserError, match="17 MiB long") as error:
+        read_model(tmp_path / "model.gguf")
+    assert error.value.hint == "give the model's folder or its config.json"
 
 
 def test_a_model_of_the_hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

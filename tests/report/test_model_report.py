@@ -70,6 +70,13 @@ def test_problems_are_shown(tmp_path: Path) -> None:
     assert "! config.json: 'num_hidden_layers' must be a whole number" in page
 
 
+def test_numbers_out_of_all_bounds(tmp_path: Path) -> None:
+    raw = json.loads((MODELS / "Qwen3-8B" / "config.json").read_text())
+    for name in ("hidden_size", "vocab_size", "num_attention_heads", "num_hidden_layers", "head_dim"):
+        (tmp_path / "config.json").write_text(json.dumps(raw | {name: 10**400}))
+        assert render_model(read_model(tmp_path)).startswith("Model ")
+
+
 def test_names_cannot_drive_the_terminal(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(
         json.dumps({"architectures": ["A\x1b[31m\nB"], "model_type": "\x9b2J"})
