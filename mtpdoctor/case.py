@@ -41,6 +41,7 @@ class Case:
     reconstructed: bool = False
     release_is_certain: bool = True
     release_range: str | None = None
+    model: ModelFacts | None = None  # all that is known of the model, for the memory sum
 
     @property
     def release(self) -> Release | None:
@@ -65,7 +66,7 @@ class Case:
             name: fact
             for name in self.facts
             if (fact := self.facts.fact(name))
-            and not name.startswith(("flag.", "arg.", "step.", "container."))
+            and not name.startswith(("flag.", "arg.", "step.", "container.", "memory."))
             and not (name.startswith("env.") and fact.source is Source.COMMAND)
         }
         where = "fixed command"
@@ -115,6 +116,7 @@ def build_case(
         document=document,
         command_where=command_where,
         reconstructed=reconstructed,
+        model=model,
     )
 
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "watch": ("mtpdoctor.cli.watch", "the same for a launch somebody else started: its log, docker logs -f"),
     "runs": ("mtpdoctor.cli.runs", "what was launched from here, how it ended, where its log is"),
     "probe": ("mtpdoctor.cli.probe", "this host: GPUs and who holds them, memory, disks, ports, SGLang"),
+    "memory": ("mtpdoctor.cli.memory", "what a launch needs of each GPU: will it fit, and what to move"),
     "explain": ("mtpdoctor.cli.explain", "the long form of one rule"),
     "kb": ("mtpdoctor.cli.kb", "lint, list and try the knowledge"),
 }

@@ -17,6 +17,7 @@ from mtpdoctor.diagnose.contradictions import contradictions_of
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.here import missing_here
 from mtpdoctor.diagnose.host_check import host_of_launch, host_rules_of
+from mtpdoctor.diagnose.memory import with_memory
 from mtpdoctor.diagnose.preflight import Foreseen, foreseen
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Fix
@@ -229,7 +230,9 @@ class _Launch:
         out += self._missing(case)
         seen = {p.rule for p in out}
         out += [
-            self._foreseen(f, case) for f in foreseen(self.knowledge, case.facts) if f.rule.id not in seen
+            self._foreseen(f, case)
+            for f in foreseen(self.knowledge, case.facts, lambda facts: with_memory(case, facts))
+            if f.rule.id not in seen
         ]
         out += [
             self._foreseen(Foreseen(rule, fill(rule.title, case.facts), rule.severity, True), case)
@@ -262,7 +265,7 @@ class _Launch:
         return Problem(
             rule=rule.id,
             title=seen.title,
-            cause=fill(rule.cause, case.facts),
+            cause=fill(rule.cause, seen.facts or case.facts),
             severity=seen.severity,
             stage=rule.stage.value,
             certain=seen.certain,

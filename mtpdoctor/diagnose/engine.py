@@ -9,7 +9,8 @@ from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
 from mtpdoctor.diagnose.contradictions import contradictions_of
 from mtpdoctor.diagnose.dating import date_log, in_words
 from mtpdoctor.diagnose.given import Given
-from mtpdoctor.diagnose.remedies import fixes_of
+from mtpdoctor.diagnose.memory import asks_memory, sum_of
+from mtpdoctor.diagnose.remedies import facts_for, fixes_of, launch_facts
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb.load import Knowledge
@@ -26,6 +27,7 @@ from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading, Stage
 
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.raise_site import SourceSays
+    from mtpdoctor.memory.types import MemorySum
 
 UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
 
@@ -66,7 +68,16 @@ def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) 
         notes=(*reading.notes, *notes, *_untried(matches), *(() if reading.is_sglang else (NOT_SGLANG,))),
         facts={name: case.facts[name] for name in case.facts},
         release_range=case.release_range,
+        memory=_memory(causality, case, knowledge) if outcome == "failed" else None,
     )
+
+
+def _memory(causality: Causality, case: Case, knowledge: Knowledge) -> MemorySum | None:
+    """The sum, where the root cause is one of memory."""
+    match = causality.causes[0].match if causality.causes else None
+    if match is None or not asks_memory(match.rule):
+        return None
+    return sum_of(case, launch_facts(case, knowledge), failed=True)
 
 
 def _outlived(cause: Cause, attempt: Attempt) -> bool:
@@ -139,15 +150,16 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         )
     rule = match.rule
     fixes = fixes_of(match, case, knowledge)
+    facts = facts_for(rule, case, knowledge) if asks_memory(rule) else case.facts
     if not any(fix.edits for fix in fixes) and rule.source == "sglang":
         said = _source_says(cause, case, knowledge)
         fixes += said.fixes if said else ()
     return Diagnosis(
         rule=rule.id,
-        title=fill(rule.title, case.facts, match.captures),
+        title=fill(rule.title, facts, match.captures),
         confidence=round(match.confidence, 2),
-        cause=fill(rule.cause, case.facts, match.captures),
-        misleading=fill(rule.misleading, case.facts, match.captures) if rule.misleading else None,
+        cause=fill(rule.cause, facts, match.captures),
+        misleading=fill(rule.misleading, facts, match.captures) if rule.misleading else None,
         root=cause.root,
         ranks=cause.ranks,
         evidence=match.evidence,

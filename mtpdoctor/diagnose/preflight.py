@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from mtpdoctor.diagnose.memory import foresees_memory
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.kb.load import Knowledge
@@ -11,7 +12,7 @@ from mtpdoctor.kb.resolution import MODEL, Resolved, by_kind, each_kind
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Condition, Rule
 from mtpdoctor.records import dataclass
-from mtpdoctor.release import release_or_none
+from mtpdoctor.release import Release, release_or_none
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +24,31 @@ class Foreseen:
     severity: str
     certain: bool
     unknown: tuple[str, ...] = ()
+    facts: Facts | None = None  # with which the rule's texts are filled, where they are more than the case's
 
 
-def foreseen(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
+Summing = Callable[[Facts], Facts]  # adds the facts memory.* to those of one launch
+
+
+def foreseen(knowledge: Knowledge, facts: Facts, memory: Summing | None = None) -> tuple[Foreseen, ...]:
     """The problems of the launch these facts describe, certain ones first.
 
     Rules see ``arg.*`` as SGLang would resolve them; what was typed stays in ``flag.*``. Where the model
-    is not known, a problem is certain that every kind of model would have."""
+    is not known, a problem is certain that every kind of model would have. Rules that ask for the memory
+    sum are left out without ``memory``."""
     named = facts.look("release")
     release = release_or_none(named) if named is not UNKNOWN else None
     launches = by_kind(facts, knowledge.resolution)
+    memory = once(memory) if memory is not None else None
     out = []
     for rule in knowledge.predicting(release):
         holds = rule.releases.holds(release)
         if holds is False or rule.predicts is None:
+            continue
+        if foresees_memory(rule):
+            found = _of_memory(rule, launches, memory)
+            if found is not None:
+                out.append(found)
             continue
         truths = [evaluate(rule.predicts, launch.facts) for launch in launches]
         if not any(truth is not False for truth in truths):
@@ -47,7 +59,17 @@ def foreseen(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
     return tuple(sorted(out, key=lambda f: (not f.certain, f.severity != "fatal")))
 
 
-def surely_fatal(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
+def _of_memory(rule: Rule, launches: Sequence[Resolved], memory: Summing | None) -> Foreseen | None:
+    """A problem of memory: only where the sum can be made, and then it is certain."""
+    if memory is None or len(launches) != 1 or rule.predicts is None:
+        return None
+    facts = memory(launches[0].facts)
+    if not evaluate(rule.predicts, facts):
+        return None
+    return Foreseen(rule, fill(rule.title, facts), rule.severity, True, facts=facts)
+
+
+def surely_fatal(knowledge: Knowledge, facts: Facts, memory: Summing | None = None) -> tuple[Foreseen, ...]:
     """The certain fatal ones of ``foreseen``, without weighing what else there is: asked for every fix."""
     named = facts.look("release")
     release = release_or_none(named) if named is not UNKNOWN else None
@@ -59,11 +81,37 @@ def surely_fatal(knowledge: Knowledge, facts: Facts) -> tuple[Foreseen, ...]:
         if rule.severity == "fatal"
         and rule.predicts is not None
         and rule.releases.holds(release) is True
+        and not foresees_memory(rule)
         and evaluate(rule.predicts, first.facts)
     ]
     for launch in launches if fatal else ():  # few have any: most fixes need no further kind of model
         fatal = [rule for rule in fatal if rule.predicts is None or evaluate(rule.predicts, launch.facts)]
-    return tuple(Foreseen(rule, fill(rule.title, first.facts), rule.severity, True) for rule in fatal)
+    out = [Foreseen(rule, fill(rule.title, first.facts), rule.severity, True) for rule in fatal]
+    if not out and memory is not None and facts.look("model.architecture") is not UNKNOWN:
+        one = once(memory)
+        of_memory = (
+            _of_memory(rule, (first,), one) for rule in knowledge.predicting(release) if foresees_memory(rule)
+        )
+        out = [
+            f for f in of_memory if f is not None and f.severity == "fatal" and _in_release(f.rule, release)
+        ]
+    return tuple(out)
+
+
+def _in_release(rule: Rule, release: Release | None) -> bool:
+    return rule.releases.holds(release) is True
+
+
+def once(memory: Summing) -> Summing:
+    """The sum of one launch, made when the first rule asks."""
+    made: list[Facts] = []
+
+    def summed(facts: Facts) -> Facts:
+        if not made:
+            made.append(memory(facts))
+        return made[0]
+
+    return summed
 
 
 def _missing(

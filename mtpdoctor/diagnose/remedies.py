@@ -14,7 +14,8 @@ import re
 from collections.abc import Sequence
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.preflight import Foreseen, surely_fatal
+from mtpdoctor.diagnose.memory import asks_memory, before_launch, with_memory
+from mtpdoctor.diagnose.preflight import Foreseen, Summing, surely_fatal
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.errors import UserError
 from mtpdoctor.facts import Facts
@@ -51,7 +52,7 @@ def fixes_of(match: Match, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
     """The fixes of a matched rule for this case, best first."""
     certain: list[Fix] = []
     conditional: list[Fix] = []
-    facts = launch_facts(case, knowledge)
+    facts = facts_for(match.rule, case, knowledge)
     for remedy in _expanded(match, case):
         truth = _applies(remedy, case, facts, match)
         if truth is False:
@@ -68,6 +69,14 @@ def launch_facts(case: Case, knowledge: Knowledge) -> Facts:
     """The facts that remedies are worked out over: before a launch, the arguments as SGLang would
     resolve them; with a log, as the log shows them."""
     return resolved(case.facts, knowledge.resolution).facts if _untried(case) else case.facts
+
+
+def facts_for(rule: Rule, case: Case, knowledge: Knowledge) -> Facts:
+    """``launch_facts``, with the memory sum where the rule asks for it."""
+    facts = launch_facts(case, knowledge)
+    if not asks_memory(rule):
+        return facts
+    return with_memory(case, facts, failed=case.reading is not None)
 
 
 def _untried(case: Case) -> bool:
@@ -213,11 +222,11 @@ def prove(
         if unknown:
             return Proof(document, edits, "none", (*notes, *unknown), risks)
         trial = case.with_document(document)
-        fatal = surely_fatal(knowledge, trial.facts)
+        fatal = surely_fatal(knowledge, trial.facts, _trial_memory(case, trial))
         if not fatal:
             verified = "rules"
             break
-        step = _next_step(fatal, trial, launch_facts(trial, knowledge), seen)
+        step = _next_step(fatal, trial, facts_for(fatal[0].rule, trial, knowledge), seen)
         if step is None:
             notes.append(f"still in its way: {fatal[0].title} ({fatal[0].rule.id})")
             break
@@ -227,6 +236,11 @@ def prove(
         notes.append(step.why)
         risks += step.risks
     return Proof(document, edits, verified, tuple(notes), risks)
+
+
+def _trial_memory(case: Case, trial: Case) -> Summing:
+    """The memory of a launch that has not happened: of the log only what it found before."""
+    return lambda facts: with_memory(trial, before_launch(facts, case.facts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mtpdoctor.launch.document import LaunchDocument
     from mtpdoctor.launch.types import Edit
     from mtpdoctor.log.types import Line
+    from mtpdoctor.memory.types import MemorySum
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +78,5 @@ class Report:
     files: tuple[str, ...]
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] | None = None
+    memory: MemorySum | None = None  # where the root cause is one of memory
     release_range: str | None = None  # "0.5.13 to 0.5.13.post1", where the log only narrows it down

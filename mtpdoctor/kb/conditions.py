@@ -273,10 +273,13 @@ def _is_in(condition: Condition, value: Any, facts: Facts, captures: Mapping[str
 
 
 def look(name: str, facts: Facts, captures: Mapping[str, str] | None = None) -> Any:
-    """The value of a fact or of ``capture.NAME``; UNKNOWN when not known, None when known to be absent."""
+    """The value of a fact or of ``capture.NAME``; UNKNOWN when not known, None when known to be absent.
+
+    What the memory sum does not tell is absent: a remedy with a worked-out number is there or it is not."""
     if name.startswith("capture."):
         return UNKNOWN if captures is None else captures.get(name[8:])
-    return facts.look(name)
+    value = facts.look(name)
+    return None if value is UNKNOWN and name.startswith("memory.") else value
 
 
 def _operand(operand: Any, facts: Facts, captures: Mapping[str, str] | None) -> Any:

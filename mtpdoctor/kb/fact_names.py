@@ -47,14 +47,23 @@ LOG = frozenset(
         "accept_len", "total_mem_gib",
     )
 )  # fmt: skip
-CLOSED = HOST | MODEL | LOG | {"release"}
+MEMORY = frozenset(
+    "memory." + name
+    for name in (
+        "known", "sure", "trouble", "fraction", "fraction_least", "fraction_most", "fraction_best",
+        "fraction_lower", "automatic_works", "hopeless", "weights_gib", "before_gib", "left_gib",
+        "others_gib", "kv_tokens", "requests", "max_running_requests", "cuda_graph_max_bs",
+        "chunked_prefill_size", "context_length", "tp_least", "fraction_typed",
+    )
+)  # fmt: skip
+CLOSED = HOST | MODEL | LOG | MEMORY | {"release"}
 
 _OPEN = lazy(
     r"(?:flag|arg|step)\.[a-z][a-z0-9_]*$|env\.[A-Za-z_][A-Za-z0-9_]*$"
     r"|host\.(?:package|unmet|older|newer|missing|unmet_said|unmet_fix)\.[A-Za-z0-9][\w.-]*$"
     r"|host\.limit\.[a-z]+$|capture\.[A-Za-z_]\w*$"
 )
-_PREFIXES = ("release", "flag.", "arg.", "step.", "env.", "host.", "model.", "log.", "capture.")
+_PREFIXES = ("release", "flag.", "arg.", "step.", "env.", "host.", "model.", "log.", "memory.", "capture.")
 
 _VERSIONS = frozenset(
     ("release", "host.driver", "host.cuda_driver", "host.nvcc", "host.torch.cuda", "host.kernel.cuda", "host.python.version")
@@ -87,7 +96,7 @@ def check_fact_name(name: str) -> str | None:
         fitting = name.lstrip("-").replace("-", "_").lower()
         return f"{name!r}: SGLang's field names are lower case with underscores, e.g. {fitting}"
     if not name.startswith(_PREFIXES):
-        known = "release, flag.*, arg.*, step.*, env.*, host.*, model.*, log.*, capture.*"
+        known = "release, flag.*, arg.*, step.*, env.*, host.*, model.*, log.*, memory.*, capture.*"
         return f"unknown fact {name!r}{nearest(name, CLOSED)}; facts are {known}"
     return f"unknown fact {name!r}{nearest(name, CLOSED)}"
 
@@ -111,6 +120,8 @@ def fact_words(name: str) -> str:
         return f"the host's {' '.join(rest.replace('_', ' ').split('.'))}"
     if prefix == "model":
         return f"the model's {rest.replace('_', ' ')}"
+    if prefix == "memory":
+        return f"the memory sum's {rest.replace('_', ' ')}"
     if prefix == "log":
         return f"the log's {rest.replace('_', ' ')}"
     return rest or name

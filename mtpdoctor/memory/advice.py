@@ -12,6 +12,7 @@ from mtpdoctor.memory.troubles import Trouble, others_gib
 from mtpdoctor.memory.types import Advice
 
 _SMALLEST_STEP = 0.02  # of the fraction: less than the allocator's own scatter moves nothing
+_BLIND_STEP = 0.05  # where the model is not known, and so not what graphs and activations need
 
 
 def lowered_fraction(budget: Budget, limits: Limits, seen: Printed) -> float | None:
@@ -29,7 +30,7 @@ def lowered_fraction(budget: Budget, limits: Limits, seen: Printed) -> float | N
         beside = budget.outside + MARGIN * before
         have = seen.pool if seen.pool is not None else before * (1 - now)
         missing = max(missing, beside - have)
-    step = max(missing / before, _SMALLEST_STEP)
+    step = max(missing / before, _SMALLEST_STEP if budget.activations is not None else _BLIND_STEP)
     lower = math.floor((now - step) * 100 + 1e-9) / 100
     if limits.most is not None and budget.activations is not None:
         lower = min(lower, math.floor(limits.most * 100 + 1e-9) / 100)

@@ -33,7 +33,8 @@ class Budget:
     free: float | None  # before the launch
     before: float | None
     weights: float | None
-    draft_weights: float
+    draft_weights: float  # once it serves
+    draft_copies: float  # of embedding and LM head, while it is loaded and its pool is made
     after: float | None  # loading the target (and the draft, where the release loads it before the pools)
     left: float | None  # for the pools: after - before x (1 - fraction)
     cell: Cell | None
@@ -48,10 +49,11 @@ class Budget:
     def outside(self) -> float:
         """What has to find room outside of weights and pools, and outside of --mem-fraction-static."""
         table = self.pools.request_table / GIB if self.pools else 0.0
-        draft = 0.0
-        if self.cell is not None and not self.cell.counted:
-            draft = self.draft_weights + (self.pools.draft_kv / GIB if self.pools else 0.0)
-        return (self.graphs or 0.0) + (self.activations or 0.0) + table + draft
+        beside = (self.graphs or 0.0) + table
+        if self.cell is None or self.cell.counted:
+            return beside + (self.activations or 0.0)
+        pool = self.pools.draft_kv / GIB if self.pools else 0.0
+        return beside + self.draft_weights + pool + max(self.activations or 0.0, self.draft_copies)
 
 
 def make_budget(
@@ -72,12 +74,14 @@ def make_budget(
     noisy = seen.weights is not None and predicted is not None and not _near(seen.weights, predicted)
     held = seen.weights if _plausible(seen.weights) and not noisy else predicted
     cell = token_cell(model, launch, draft) if model else None
-    drafted = seen.draft_weights if _plausible(seen.draft_weights) else (parts.draft / GIB if parts else 0.0)
+    drafted = parts.draft / GIB if parts else 0.0
+    if not drafted and seen.draft_weights is not None:
+        drafted = max(0.0, seen.draft_weights)
     after = None if noisy else seen.after
     if after is None and before is not None and held is not None:
         after = before - held - (0.0 if seen.before is None else LIBRARIES_GIB)
     if after is not None and cell is not None and cell.counted:
-        after -= drafted or 0.0
+        after -= drafted
     left = None
     if after is not None and before is not None and launch.fraction is not None:
         left = after - before * (1 - launch.fraction)
@@ -92,7 +96,8 @@ def make_budget(
         free=free,
         before=before,
         weights=predicted if predicted is not None else held,
-        draft_weights=drafted or 0.0,
+        draft_weights=drafted,
+        draft_copies=parts.draft_copies / GIB if parts else 0.0,
         after=after,
         left=left,
         cell=cell,

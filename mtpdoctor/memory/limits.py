@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mtpdoctor.memory.architecture import layer_kinds
 from mtpdoctor.memory.budget import Budget
-from mtpdoctor.memory.needs import MARGIN, PLAIN_FRACTION
+from mtpdoctor.memory.needs import MARGIN, PLAIN_FRACTION, nccl_gib
 from mtpdoctor.memory.pools import GIB, Pools, size_pools
 from mtpdoctor.memory.weights import rank_weights
 from mtpdoctor.model.types import ModelFacts, WeightFacts
@@ -92,6 +92,7 @@ def grows_outside(budget: Budget, fraction: float) -> float:
     out = pools.request_table / GIB
     if budget.cell is not None and not budget.cell.counted:
         out += budget.draft_weights + pools.draft_kv / GIB
+        out += max(0.0, budget.draft_copies - (budget.activations or 0.0))
     return out
 
 
@@ -177,11 +178,11 @@ def _tp(budget: Budget, model: ModelFacts | None, weights: WeightFacts | None) -
     if model is None or weights is None or not weights.groups or budget.before is None or not model.heads:
         return None
     launch = budget.launch
-    room = budget.before * (1 - MARGIN)
     for tp in (1, 2, 4, 8, 16, 32):
         if tp < launch.tp or model.heads % tp:
             continue
         trial = replace(launch, tp=tp)
+        room = (budget.before + nccl_gib(launch) - nccl_gib(trial)) * (1 - MARGIN)
         parts = rank_weights(model, weights, trial)
         share = launch.tp / tp
         pool = _least_left(budget) * (share if "mla" not in layer_kinds(model) else 1.0)

@@ -18,6 +18,7 @@ NCCL_GIB = 1.0  # the same with several (public logs: 0.9 to 1.5)
 LIBRARIES_GIB = (
     0.11  # between the measure that --mem-fraction-static counts from and "Load weight begin" (measured)
 )
+GRAPHS_LEAST_GIB = 0.04  # of any graphs at all (measured)
 MARGIN = 0.02  # of the memory: fragments of the allocator
 
 
@@ -33,7 +34,7 @@ def graphs_gib(launch: Launch, model: ModelFacts | None) -> float | None:
     mib = graph_mib(
         launch.arguments, launch.release, launch.gpu_mib, launch.decode_batch, launch.prefill_graphs, model
     )
-    return (mib if launch.decode_batch or launch.prefill_graphs else 0.0) / 1024
+    return max(mib / 1024, GRAPHS_LEAST_GIB) if launch.decode_batch or launch.prefill_graphs else 0.0
 
 
 def activations_gib(launch: Launch, model: ModelFacts | None) -> float | None:

@@ -27,7 +27,7 @@ class Pools:
     state: float
     spec_state: float  # intermediate states for verifying drafts
     draft_kv: float
-    request_table: float
+    request_table: float  # bytes that say which request holds which token, and which pages are free
     profiled: int  # tokens before --max-total-tokens
     problem: str | None = None
 
@@ -64,7 +64,8 @@ def size_pools(left: float, launch: Launch, cell: Cell, state: State | None, con
         state=(max(slots, 0) + 1) * state.slot if state is not None and slots is not None else 0.0,
         spec_state=_spec_state(spec_slots, launch, state, requests),
         draft_kv=held * cell.draft,
-        request_table=max(requests, 0) * (context + 4 + (launch.draft_tokens or 0)) * 4.0,
+        request_table=max(requests, 0) * (context + 4 + (launch.draft_tokens or 0)) * 4.0
+        + 8.0 * held / launch.page,
         profiled=profiled,
         problem=problem,
     )

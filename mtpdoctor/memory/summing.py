@@ -16,7 +16,7 @@ from mtpdoctor.memory.limits import Limits, find_limits
 from mtpdoctor.memory.needs import CONTEXT_GIB, nccl_gib
 from mtpdoctor.memory.pools import GIB
 from mtpdoctor.memory.printed import Printed, read_printed
-from mtpdoctor.memory.troubles import Trouble, others_gib, trouble_foreseen, trouble_seen
+from mtpdoctor.memory.troubles import Trouble, is_sure, others_gib, trouble_foreseen, trouble_seen
 from mtpdoctor.memory.types import Count, MemorySum, Term
 from mtpdoctor.model.types import ModelFacts, WeightFacts
 
@@ -52,7 +52,7 @@ def memory_sum(
         missing=missing if fits is None else (),
         notes=tuple(n for n in (words, *_notes(budget, model, weights, missing)) if n),
         trouble=trouble.value,
-        numbers=_numbers(budget, limits, seen, trouble),
+        numbers=_numbers(budget, limits, seen, trouble, model, is_sure(case, budget, limits, seen, foreseen)),
     )
 
 
@@ -115,17 +115,12 @@ def _terms(budget: Budget, seen: Printed) -> list[Term]:
     out.append(Term("weights", budget.weights, how, seen.weights))
     if launch.has_draft:
         counted = budget.cell is not None and budget.cell.counted
-        where = "inside" if counted else "beside"
+        how = f"{'inside' if counted else 'beside'} --mem-fraction-static in {launch.release}"
+        if budget.draft_copies > 0.01:
+            how += f"; {budget.draft_copies:.2f} more until it shares the target's embedding"
         known = bool(budget.draft_weights) or seen.draft_weights is not None
-        draft = budget.parts.draft / GIB if budget.parts and budget.parts.draft else budget.draft_weights
-        out.append(
-            Term(
-                "draft weights",
-                draft if known else None,
-                f"{where} --mem-fraction-static in {launch.release}",
-                seen.draft_weights,
-            )
-        )
+        printed = None if seen.draft_weights is None else max(0.0, seen.draft_weights - budget.draft_copies)
+        out.append(Term("draft weights", budget.draft_weights if known else None, how, printed))
     if pools is None:
         out.append(
             Term("KV pool", seen.kv, "as the log prints it" if seen.kv is not None else "not known", seen.kv)
@@ -152,9 +147,9 @@ def _terms(budget: Budget, seen: Printed) -> list[Term]:
         out.append(Term("linear-attention state", (pools.state + pools.spec_state) / GIB, how, printed))
     out.append(
         Term(
-            "request table",
+            "index tables",
             pools.request_table / GIB,
-            f"{max(pools.requests, 0):,} requests x {budget.context:,} positions x 4 bytes",
+            f"{max(pools.requests, 0):,} requests x {budget.context:,} positions x 4 bytes, 8 a free page",
         )
     )
     return [*out, *_beside(budget, seen)]
@@ -208,6 +203,8 @@ def _left(budget: Budget) -> float | None:
     """After everything; below 0 what is missing."""
     if budget.before is None or budget.weights is None:
         return None
+    if budget.weights >= budget.before:
+        return budget.before - budget.weights
     if budget.pools is None:
         return budget.before - budget.weights if budget.left is None else budget.left
     if budget.pools.problem is not None and budget.left is not None and budget.left <= 0:
@@ -239,10 +236,19 @@ def _notes(
 
 
 def _numbers(
-    budget: Budget, limits: Limits, seen: Printed, trouble: Trouble
+    budget: Budget,
+    limits: Limits,
+    seen: Printed,
+    trouble: Trouble,
+    model: ModelFacts | None,
+    sure: bool,
 ) -> dict[str, float | int | str | bool]:
     """The facts ``memory.*``, by their last name; what is not known is absent."""
+    automatic = _automatic(budget.launch, model)
     values: dict[str, float | int | str | bool | None] = {
+        "known": True if budget.before is not None and budget.launch.fraction is not None else None,
+        "sure": sure,
+        "automatic_works": _automatic_works(automatic, limits),
         "trouble": trouble.value,
         "fraction": _round(budget.launch.fraction, 6),
         "fraction_least": limits.least,
@@ -264,6 +270,13 @@ def _numbers(
         "fraction_typed": budget.launch.fraction_typed,
     }
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _automatic_works(automatic: float | None, limits: Limits) -> bool | None:
+    """Does the share that SGLang sets by itself hold the weights, and leave room for what comes beside?"""
+    if automatic is None or limits.least is None or limits.most is None:
+        return None
+    return limits.least <= automatic <= limits.most + 0.005
 
 
 def _round(value: float | None, digits: int) -> float | None:

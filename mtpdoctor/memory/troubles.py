@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from enum import Enum
 
+from mtpdoctor.case import Case
+from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.memory.budget import Budget
 from mtpdoctor.memory.limits import Limits
+from mtpdoctor.memory.pools import GIB, size_pools
 from mtpdoctor.memory.printed import Printed
+from mtpdoctor.records import replace
 
 
 class Trouble(str, Enum):
@@ -20,7 +24,6 @@ class Trouble(str, Enum):
 
 
 FILLED = 0.85  # less than this share of an idle GPU free before the launch: others hold the rest
-_STAGES_OF_POOLS = frozenset({"memory_pool"})
 _LATER = frozenset({"graph_capture", "warmup", "serving"})
 
 
@@ -63,6 +66,59 @@ def trouble_foreseen(budget: Budget, limits: Limits, seen: Printed) -> Trouble:
     return Trouble.NONE
 
 
+# Options that take weights or pools off the GPU, or share it in ways the sum does not follow.
+_ELSEWHERE = (
+    "cpu_offload_gb", "offload_group_size", "enable_memory_saver", "ple_offload_embedding", "dcp_size",
+    "enable_hisparse", "enable_unified_memory", "enable_kv_cache_sharding", "kt_weight_path", "device",
+    "prefill_only_disable_kv_cache", "enable_lora", "lora_paths", "json_model_override_args", "is_embedding",
+    "model_impl", "weight_loader_drop_cache_after_load", "load_format", "elastic_ep_backend", "encoder_only",
+)  # fmt: skip
+_UNIFIED = frozenset({87, 110, 121})  # SMs of chips whose GPU uses the system's memory
+SLACK = 0.05  # of weights and draft: what the sum may be wrong by before a launch is called hopeless
+
+
+def is_sure(case: Case, budget: Budget, limits: Limits, seen: Printed, trouble: Trouble) -> bool:
+    """Would it go wrong even with weights a twentieth smaller, and is nothing in play that the sum does not
+    know of? Only then a launch is refused for it."""
+    arguments = budget.launch.arguments
+    if trouble in (Trouble.NONE, Trouble.UNKNOWN) or (budget.parts is None and seen.weights is None):
+        return False
+    if any(arguments.typed(name) for name in _ELSEWHERE) and not _plain(budget):
+        return False
+    platform = case.facts.look("host.platform")
+    if platform not in (UNKNOWN, "cuda") or case.facts.look("host.gpu.sm") in _UNIFIED:
+        return False
+    smaller = SLACK * ((budget.weights or 0.0) + budget.draft_weights)
+    after = budget.after + smaller if budget.after is not None else None
+    left = budget.left + smaller if budget.left is not None else None
+    pools = budget.pools
+    if left is not None and budget.cell is not None:
+        pools = size_pools(left * GIB, budget.launch, budget.cell, budget.state, budget.context)
+    eased = replace(
+        budget,
+        weights=(budget.weights or 0.0) * (1 - SLACK),
+        draft_weights=budget.draft_weights * (1 - SLACK),
+        after=after,
+        left=left,
+        pools=pools,
+    )
+    return trouble_foreseen(eased, limits, seen) is not Trouble.NONE
+
+
+def _plain(budget: Budget) -> bool:
+    """The typed ones of those options have harmless values."""
+    arguments = budget.launch.arguments
+    harmless = {
+        "device": ("cuda",), "load_format": ("auto", "safetensors", "pt", "dummy"), "dcp_size": ("1",),
+        "cpu_offload_gb": ("0",), "model_impl": ("auto", "sglang"),
+    }  # fmt: skip
+    return all(
+        str(arguments.facts.look(f"flag.{name}")) in harmless.get(name, ())
+        for name in _ELSEWHERE
+        if arguments.typed(name)
+    )
+
+
 def surely_too_high(budget: Budget) -> bool:
     """The draft's weights, its pool and the request table alone need more than the pools leave."""
     if budget.pools is None or budget.cell is None or budget.left is None or budget.before is None:
@@ -72,7 +128,7 @@ def surely_too_high(budget: Budget) -> bool:
     free = budget.after - _pool_gib(budget)
     need = budget.pools.request_table / 2**30
     if not budget.cell.counted:
-        need += budget.draft_weights + budget.pools.draft_kv / 2**30
+        need += budget.draft_weights + budget.draft_copies + budget.pools.draft_kv / 2**30
     return free < need
 
 

@@ -11,7 +11,7 @@ from mtpdoctor.records import dataclass, field
 class Term:
     """One share of a GPU's memory. ``gib`` None: it is there, but how much is not known (``how`` says why)."""
 
-    name: str  # "weights", "draft weights", "KV pool", "draft KV pool", "linear-attention state",
+    name: str  # "weights", "draft weights", "KV pool", "draft KV pool", "linear-attention state", "index tables",
     # "graph capture", "activations and reserve", "other processes", "CUDA context and NCCL"
     gib: float | None
     how: str  # the sum in words and numbers, short: "8 layers x 2 KV heads x 256 x 2 x bf16 x 41,000 tokens"

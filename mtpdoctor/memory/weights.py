@@ -28,7 +28,8 @@ class RankWeights:
     """Bytes on the fullest rank. ``parts`` names each share of the target, largest first."""
 
     target: float
-    draft: float
+    draft: float  # once it serves
+    draft_copies: float  # of embedding and LM head, freed when it has taken the target's
     parts: tuple[tuple[str, float], ...]
     how: str
 
@@ -58,6 +59,7 @@ def rank_weights(
     return RankWeights(
         target=sum(shares.values()),
         draft=_draft(model, weights, launch, draft, draft_weights),
+        draft_copies=_copies(model, weights, launch, draft),
         parts=parts,
         how=_how(weights, launch),
     )
@@ -184,3 +186,14 @@ def _draft(
     shrunk = shrink(launch)
     factor = shrunk[1] / 2 if shrunk and model.quantization is None else 1.0
     return weights.bytes_of("mtp") * factor / launch.tp
+
+
+def _copies(model: ModelFacts, weights: WeightFacts, launch: Launch, draft: ModelFacts | None) -> float:
+    """A draft of MTP layers is made with an embedding and an LM head of its own."""
+    if not launch.has_draft or (draft is not None and draft.path != model.path):
+        return 0.0
+    if not weights.bytes_of("mtp"):
+        return 0.0
+    parts = [g for g in weights.groups if g.part in ("embedding", "lm_head")]
+    size = sum(_stored(g, model, launch) * _share(g.part, model, launch) for g in parts)
+    return size * 2 if model.tied_embeddings and not weights.bytes_of("lm_head") else size

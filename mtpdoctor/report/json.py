@@ -26,7 +26,16 @@ def to_json(report: Report) -> dict[str, Any]:
         "attempts": report.attempts,
         "files": files,
         "notes": [clean.text(n) for n in report.notes],
+        "memory": _memory(report),
     }
+
+
+def _memory(report: Report) -> dict[str, Any] | None:
+    if report.memory is None:
+        return None
+    from mtpdoctor.report.memory_json import sum_to_json
+
+    return sum_to_json(report.memory)
 
 
 def _diagnosis(diagnosis: Diagnosis, files: list[str], clean: Cleaner) -> dict[str, Any]:

@@ -107,6 +107,11 @@ class Page:
         yield from self.evidence(first)
         yield ""
         yield from self.why(first)
+        if self.report.memory is not None:
+            from mtpdoctor.report.memory_text import memory_rows
+
+            yield ""
+            yield from memory_rows(self.report.memory, width=self.width, style=self.style)
         yield from self.fixes(first.fixes)
         if first.next_steps:
             yield from self.next_steps(first.next_steps)

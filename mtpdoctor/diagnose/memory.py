@@ -1,0 +1,86 @@
+"""Where the memory sum enters the diagnosis: only for rules that ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from mtpdoctor.facts import Facts
+from mtpdoctor.kb.types import Condition, Rule
+from mtpdoctor.records import replace
+
+if TYPE_CHECKING:
+    from mtpdoctor.case import Case
+    from mtpdoctor.memory.types import MemorySum
+
+PREFIX = "memory."
+# What a log says of loading holds only for the weights as they were split and stored then.
+_OF_LOADING = ("log.avail_mem_after_load_gib", "log.weights_gib", "log.draft_weights_gib")
+_SPLITS = ("tp_size", "pp_size", "dp_size", "ep_size", "quantization", "enable_dp_attention", "model_path")
+
+
+def asks_memory(rule: Rule) -> bool:
+    """Does a condition or a text of the rule speak of ``memory.*``?"""
+    return any(PREFIX in text for text in _texts(rule))
+
+
+def foresees_memory(rule: Rule) -> bool:
+    """Is the prediction of the rule one over ``memory.*``?"""
+    return rule.predicts is not None and any(PREFIX in text for text in _of_condition(rule.predicts))
+
+
+def _texts(rule: Rule) -> Iterator[str]:
+    if rule.predicts is not None:
+        yield from _of_condition(rule.predicts)
+    yield rule.cause
+    for remedy in rule.remedies:
+        yield from _of_condition(remedy.when)
+        for edit in remedy.edits:
+            yield edit.value or ""
+
+
+def _of_condition(condition: Condition) -> Iterator[str]:
+    yield condition.fact
+    yield str(condition.operand)
+    for child in condition.children:
+        yield from _of_condition(child)
+
+
+def sum_of(case: Case, facts: Facts, *, failed: bool = False) -> MemorySum | None:
+    """The sum over ``facts`` (arguments in force). None where nothing of it is known."""
+    from mtpdoctor.memory.summing import memory_sum
+
+    found = memory_sum(replace(case, facts=facts), case.model, failed=failed)
+    return found if found.terms and found.free_gib is not None else None
+
+
+def with_memory(case: Case, facts: Facts, *, failed: bool = False) -> Facts:
+    from mtpdoctor.memory.facts import memory_facts
+
+    return facts.merged(memory_facts(sum_of(case, facts, failed=failed)))
+
+
+def before_launch(new: Facts, old: Facts) -> Facts:
+    """The facts of a launch that has not happened under its command: of the log only what free memory it
+    found, and the weights where they are split and stored as they were under the old command."""
+    same = same_weights(old, new)
+    kept = {
+        name: fact
+        for name in new
+        if (fact := new.fact(name)) and (not name.startswith("log.") or _holds(name, same))
+    }
+    return Facts(kept, new.contradictions, new.closed)
+
+
+def _holds(name: str, same: bool) -> bool:
+    return name == "log.avail_mem_before_load_gib" or (same and name in _OF_LOADING)
+
+
+def same_weights(old: Facts, new: Facts) -> bool:
+    """Would the weights of a rank be those of the launch that the log shows?"""
+
+    def of(facts: Facts, name: str) -> Any:
+        value = facts.look(f"flag.{name}")
+        return None if value is None else str(value)
+
+    return all(of(old, name) == of(new, name) for name in _SPLITS)
