@@ -224,7 +224,9 @@ class _Reader:
 def _is_count(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return math.isfinite(value) and value >= 0 and value == int(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    return 0 <= value < 1 << 63 and value == int(value)
 
 
 def _architecture(raw: Mapping[str, Any]) -> str | None:

@@ -185,7 +185,7 @@ def test_pipes_links_and_locked_files_hold_nothing_up(tmp_path: Path) -> None:
     assert any(f"{ONE}: it is not a regular file" in p for p in model.problems)
     if os.geteuid() != 0:
         (tmp_path / "config.json").chmod(0)
-        with pytest.raises(UserError, match="cannot be read as a config.json: Permission denied"):
+        with pytest.raises(UserError, match=r"cannot be read as a config\.json: Permission denied"):
             read_model(tmp_path)
 
 
