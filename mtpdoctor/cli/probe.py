@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         metavar="SECONDS",
         type=float,
-        help="how long each probe may take (default 1.7); a driver without persistence mode may need more",
+        help="how long each probe may take (default 1.5); a driver without persistence mode may need more",
     )
 
 

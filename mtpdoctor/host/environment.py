@@ -24,6 +24,7 @@ _NAMES = frozenset((
     "KUBERNETES_SERVICE_HOST", "USE_TRITON_W8A8_FP8_KERNEL", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
 ))
 _PROXIES = frozenset(("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy"))
+_NOISE = ("NVIDIA_REQUIRE_", "NVIDIA_PRODUCT_")  # labels of images
 # fmt: on
 
 
@@ -32,5 +33,7 @@ def relevant(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         safe(name): mask_variable(name, safe(value))
         for name, value in sorted(environ.items())
-        if name.startswith(_PREFIXES) or name in _NAMES or name.lower() in _PROXIES
+        if (name.startswith(_PREFIXES) and not name.startswith(_NOISE))
+        or name in _NAMES
+        or name.lower() in _PROXIES
     }

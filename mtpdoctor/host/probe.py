@@ -24,7 +24,7 @@ from mtpdoctor.host.machine import Machine
 from mtpdoctor.host.saved import host_from_document, host_to_json
 from mtpdoctor.host.types import HostFacts, ProbeFailure
 
-LIMIT = 1.7  # seconds for each probe, the start of its process included
+LIMIT = 1.5  # seconds for each probe, the start of its process included
 _NOTHING = HostFacts(platform=None, gpus=None)
 Answer = tuple[str, Mapping[str, Any] | None]  # probe, fields of HostFacts; None: it is done
 

@@ -73,6 +73,8 @@ def _title(host: HostFacts, findings: Sequence[HostFinding], rows: Rows) -> Iter
         verdict, colour = "nothing is wrong", "green"
     if host.failures:
         n = len(host.failures)
+        if colour == "green":
+            verdict, colour = "nothing is wrong as far as can be seen", "yellow"
         verdict += f", {n} thing{'s' if n > 1 else ''} could not be looked at"
     row = f"{name}: {verdict}."
     if columns_of(row) > rows.width:
