@@ -75,11 +75,8 @@ class FileFollower:
 
     def _notice_emptied(self) -> None:
         """Emptied, and perhaps longer again by now: then what stood before our place is not there any more."""
-        size = os.fstat(self._fd).st_size
-        if size == self._at and not self._before:
-            return
-        emptied = size < self._at
-        if not emptied and size > self._at and self._before:
+        emptied = os.fstat(self._fd).st_size < self._at
+        if not emptied and self._before:
             with contextlib.suppress(OSError):
                 emptied = os.pread(self._fd, len(self._before), self._at - len(self._before)) != self._before
         if emptied:

@@ -57,7 +57,7 @@ class LineCutter:
     def feed(self, data: bytes) -> Cut:
         self._learn(data)
         whole, self._rest = self._split(data)
-        if not whole:
+        if whole is None:
             return Cut(())
         out: list[Line] = []
         for raw in whole.split(b"\n"):
@@ -69,7 +69,7 @@ class LineCutter:
         """The same for a flood: only the lines that tell something."""
         self._learn(data)
         whole, self._rest = self._split(data)
-        if not whole:
+        if whole is None:
             return Cut(())
         out: list[Line] = []
         at = number = 0  # ``number`` lines end before ``at``
@@ -104,15 +104,15 @@ class LineCutter:
         """The file begins anew: line numbers too."""
         self._rest, self._number = b"", 1
 
-    def _split(self, data: bytes) -> tuple[bytes, bytes]:
-        """Whole lines without the last ``\\n``, and the rest. The ends of a very long line count as one."""
+    def _split(self, data: bytes) -> tuple[bytes | None, bytes]:
+        """Whole lines without the last ``\\n`` (None: no line has ended), and the rest. The ends of a very long line count as one."""
         end = data.rfind(b"\n")
         if end < 0:
             rest = self._rest + data
             if len(rest) > _LONGEST:
                 half = _LONGEST // 2
                 rest = rest[:half] + rest[-half // 2 :]
-            return b"", rest
+            return None, rest
         return self._rest + data[:end], data[end + 1 :]
 
     def _telling(self, data: bytes) -> list[tuple[int, int]]:
