@@ -236,7 +236,7 @@ class _Launch:
         ]
         out += [
             self._foreseen(Foreseen(rule, fill(rule.title, case.facts), rule.severity, True), case)
-            for rule in host_rules_of(case, self.knowledge)
+            for rule in host_rules_of(case, self.given.host, self.knowledge)
             if rule.id not in seen
         ]
         return tuple(sorted(out, key=_order))

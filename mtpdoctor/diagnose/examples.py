@@ -76,7 +76,7 @@ def host_finder(knowledge: Knowledge) -> Finder:
         case = example_case(host, release, command)
         return [
             Said(r.id, fill(f"{r.title}. {r.cause}", case.facts), _first_fix(_fixes(r, case)))
-            for r in host_rules_of(case, knowledge)
+            for r in host_rules_of(case, host, knowledge)
         ]
 
     def _fixes(rule: Rule, case: Case) -> tuple[Fix, ...]:

@@ -61,12 +61,16 @@ def host_findings(
     return tuple(sorted(found, key=lambda f: (_RANK.get(f.severity, 3), f.rule)))
 
 
-def host_rules_of(case: Case, knowledge: Knowledge) -> Iterator[Rule]:
-    """The host rules that speak of the host of a launch and are of consequence for this launch."""
-    every = [rule for rule in _speaking(knowledge, case.facts) if rule.severity != "info"]
+def host_rules_of(case: Case, host: HostFacts | None, knowledge: Knowledge) -> Iterator[Rule]:
+    """The host rules that speak of ``host`` as this launch meets it, and are of consequence for it."""
+    if host is None or case.document is None:
+        return
+    met = host_of_launch(host, case.document.command, str(case.release) if case.release else None)
+    facts = (host_facts(met) if met is not None else Facts({})).merged(case.facts)
+    every = [rule for rule in _speaking(knowledge, facts) if rule.severity != "info"]
     if not every:
         return
-    facts = resolved(case.facts, knowledge.resolution).facts
+    facts = resolved(facts, knowledge.resolution).facts
     yield from (rule for rule in every if evaluate(rule.matters, facts))
 
 

@@ -35,7 +35,7 @@ def read_library(path: Path | str) -> Library | None:
         with open(path, "rb") as file:
             sections = _sections(file)
             return Library(_needed(file, sections), _architectures(file, sections))
-    except (OSError, ValueError, struct.error):
+    except (OSError, ValueError, OverflowError, struct.error):
         return None
 
 
@@ -47,7 +47,7 @@ class _Section:
 
 
 def _sections(file: BinaryIO) -> Mapping[str, _Section]:
-    head = file.read(64)
+    head = _at(file, 0, 64)
     if head[:4] != b"\x7fELF" or head[4] != 2 or head[5] != 1:
         raise ValueError("no 64-bit little-endian ELF")
     (table,) = struct.unpack_from("<Q", head, 0x28)
