@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import IO, Any
 
 from mtpdoctor.host.machine import Machine
@@ -74,7 +75,11 @@ def _environment(machine: Machine) -> Iterator[Mapping[str, Any]]:
 def _pythons(machine: Machine, python: str | None) -> Iterator[Mapping[str, Any]]:
     from mtpdoctor.host.python import python_environments
 
-    found = python_environments(python, machine.environ)
+    if machine.root:
+        root, home = Path(machine.root), machine.path(machine.environ.get("HOME", "/root"))
+        found = python_environments(python, machine.environ, home=home, running=None, root=root)
+    else:
+        found = python_environments(python, machine.environ)
     yield {"pythons": found, "packages": dict(found[0].packages) if found else {}}
 
 
