@@ -12,7 +12,7 @@ from mtpdoctor.cli.given import add_given_arguments
 from mtpdoctor.cli.watching import Screen, Watched, drive, exit_code_of, print_report
 from mtpdoctor.diagnose.check import CheckReport
 from mtpdoctor.diagnose.given import Given
-from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED
+from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, UserError
 from mtpdoctor.launch.document import LaunchDocument
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Edit
@@ -39,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="N",
         help="if it dies, apply the safe fix and launch again, up to N times, while it gets further each time",
+    )
+    parser.add_argument(
+        "--bench",
+        action="store_true",
+        help="measure it with and without speculation on the same prompts, one launch after the other, and end",
     )
     parser.add_argument(
         "--until-ready", action="store_true", help="end when it has generated tokens: exit code 0"
@@ -71,10 +76,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exit code: 0 healthy end, 1 refused or died of a known cause, 2 usage, 3 died of an unknown cause; the
     server's own where the person ended it after it had generated."""
+    if args.bench and (args.detach or args.retry or args.events):
+        raise UserError(
+            "--bench launches, measures and ends", hint="leave out --detach, --retry and --events"
+        )
     given = _prepared(args)
     if given is None:
         return EXIT_FAILURE_DIAGNOSED
     screen = Screen(output=not (args.quiet or args.json), events=args.events)
+    if args.bench:
+        from mtpdoctor.cli.benching import bench
+
+        timeout = args.ready_timeout or _READY_TIMEOUT
+        return bench(given, screen, ready_timeout=timeout, as_json=args.json)
     return _Launching(args, screen).run(given)
 
 

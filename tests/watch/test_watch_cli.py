@@ -183,6 +183,28 @@ def test_one_that_ends_without_a_word(
     assert "exit code 4" in capsys.readouterr().err
 
 
+def test_measured_with_and_without_speculation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"log": str(REAL / "ready_mtp_accept_len_1.log"), "speed": 0, "when": "speculative", "accept": 2.5}
+    stand_in(monkeypatch, spec, READY)
+    assert main(["run", "--no-check", "--bench", "-q", "--json", *server(SEED)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["accept_length"] > 2 and [c["concurrency"] for c in found["concurrencies"]] == [1, 4]
+    assert found["concurrencies"][0]["with"]["per_request"]["median"] > 0
+    assert main(["run", "--no-check", "--bench", *server()]) == 2
+    assert "asks for no speculation" in capsys.readouterr().err
+
+
+def test_nothing_is_measured_where_it_dies(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_in(monkeypatch, FAILS)
+    assert main(["run", "--no-check", "--bench", "-q", *server(SEED)]) == 1
+    said = capsys.readouterr().err
+    assert "MTP0200" in said and "nothing was measured" in said
+
+
 # -- signals ---------------------------------------------------------------------------------------------
 
 
