@@ -19,7 +19,7 @@ class LogStatus(Static):
     def tell(self, view: LogView, *, file: int, files: int, rank: str | None, fold: bool, said: str) -> None:
         document = view.document
         if document is None:
-            self.update(Content(said))
+            self.update(Content(one_line(said)), layout=False)
             return
         parts: list[Content] = []
         if files > 1:
@@ -41,4 +41,4 @@ class LogStatus(Static):
         if said:
             parts.append(Content.styled(one_line(said), "$text-accent"))
         text = Content("  ·  ").join(parts)
-        self.update(Content.assemble(" ", text))
+        self.update(Content.assemble(" ", text), layout=False)

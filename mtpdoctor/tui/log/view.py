@@ -68,6 +68,7 @@ class LogView(ScrollView, can_focus=True):
         self._painter = Painter(self._style)
         self._screen: list[tuple[int, int, int, int, bool]] = []
         self._screen_of: tuple[object, ...] = ()
+        self._styles_of: dict[str, Style] = {}
 
     # -- what is shown ---------------------------------------------------------------------------------
     def show_document(self, document: LogDocument | None, rows: Rows) -> None:
@@ -146,17 +147,26 @@ class LogView(ScrollView, can_focus=True):
 
     # -- painting --------------------------------------------------------------------------------------
     def _style(self, name: str) -> Style:
-        if not name:
-            return self.rich_style
-        return self.get_component_rich_style(f"log--{name}", partial=name not in _BLENDED)
+        style = self._styles_of.get(name)
+        if style is None:
+            style = self.rich_style
+            if name:
+                style = self.get_component_rich_style(f"log--{name}", partial=name not in _BLENDED)
+            self._styles_of[name] = style
+        return style
+
+    def notify_style_update(self) -> None:
+        """Theme or focus has changed."""
+        self._styles_of.clear()
+        super().notify_style_update()
 
     def render_line(self, y: int) -> Strip:
         if self.document is None or not len(self.rows):
-            return Strip.blank(self.room.width, self.rich_style)
+            return Strip.blank(self.room.width, self._style(""))
         layout = self.columns
         placed = self._placed(layout)
         if y >= len(placed):
-            return Strip.blank(self.room.width, self.rich_style)
+            return Strip.blank(self.room.width, self._style(""))
         row, start, end, _, first = placed[y]
         number = self.rows.number(row)
         line = self.line(number)
@@ -174,7 +184,7 @@ class LogView(ScrollView, can_focus=True):
             folded=folded,
             first=first,
         )
-        return _filled(strip, self.rich_style)
+        return _filled(strip, self._style(""))
 
     def _placed(self, layout: Layout) -> list[tuple[int, int, int, int, bool]]:
         """For each row of the screen: (row, first column, last column, 0, begins the line)."""
