@@ -74,11 +74,13 @@ _ELSEWHERE = (
     "model_impl", "weight_loader_drop_cache_after_load", "load_format", "elastic_ep_backend", "encoder_only",
 )  # fmt: skip
 _UNIFIED = frozenset({87, 110, 121})  # SMs of chips whose GPU uses the system's memory
-SLACK = 0.05  # of weights and draft: what the sum may be wrong by before a launch is called hopeless
+# What the sum may be wrong by before a launch is called hopeless: of weights and draft, and in GiB of what is
+# free at the start (measured: 0.1 % of the weights, 0.05 GiB).
+SLACK, SLACK_GIB = 0.01, 0.25
 
 
 def is_sure(case: Case, budget: Budget, limits: Limits, seen: Printed, trouble: Trouble) -> bool:
-    """Would it go wrong even with weights a twentieth smaller, and is nothing in play that the sum does not
+    """Would it go wrong even with slightly smaller weights, and is nothing in play that the sum does not
     know of? Only then a launch is refused for it."""
     arguments = budget.launch.arguments
     if trouble in (Trouble.NONE, Trouble.UNKNOWN) or (budget.parts is None and seen.weights is None):
@@ -88,7 +90,7 @@ def is_sure(case: Case, budget: Budget, limits: Limits, seen: Printed, trouble: 
     platform = case.facts.look("host.platform")
     if platform not in (UNKNOWN, "cuda") or case.facts.look("host.gpu.sm") in _UNIFIED:
         return False
-    smaller = SLACK * ((budget.weights or 0.0) + budget.draft_weights)
+    smaller = SLACK * ((budget.weights or 0.0) + budget.draft_weights) + SLACK_GIB
     after = budget.after + smaller if budget.after is not None else None
     left = budget.left + smaller if budget.left is not None else None
     pools = budget.pools
@@ -96,8 +98,7 @@ def is_sure(case: Case, budget: Budget, limits: Limits, seen: Printed, trouble: 
         pools = size_pools(left * GIB, budget.launch, budget.cell, budget.state, budget.context)
     eased = replace(
         budget,
-        weights=(budget.weights or 0.0) * (1 - SLACK),
-        draft_weights=budget.draft_weights * (1 - SLACK),
+        weights=max(0.0, (budget.weights or 0.0) - smaller),
         after=after,
         left=left,
         pools=pools,
