@@ -13,6 +13,7 @@ from mtpdoctor.host.proxy import caught_by_proxy
 from mtpdoctor.host.requirements import requirement_facts
 from mtpdoctor.host.types import Gpu, GpuProcess, HostFacts, PythonEnvironment
 
+KERNELS = ("sglang-kernel", "sgl-kernel")  # the second is its name until SGLang 0.5.9
 _SGLANG = ("sglang::", "sglang.launch_server", "sglang.srt", "sglang serve", "sgl_diffusion")
 
 
@@ -179,10 +180,15 @@ def _python(python: PythonEnvironment, host: HostFacts) -> dict[str, Any]:
         "host.kernel.cuda_major": kernel,
         "host.kernel.sms": list(python.kernel_sms) or None,
     }
+    name = next((n for n in KERNELS if n in python.packages), None)
+    if name is not None:
+        plain |= {"host.kernel.name": name, "host.kernel.version": python.packages[name]}
+        pin = python.requires.get("sglang", {}).get(name)
+        plain["host.kernel.pin"] = name + pin if pin else None
     sms = {g.sm for g in host.gpus or () if g.sm is not None}
-    for name, has in (("torch", python.torch_sms), ("kernel", python.kernel_sms)):
+    for package, has in (("torch", python.torch_sms), ("kernel", python.kernel_sms)):
         if sms and has:
-            plain[f"host.{name}.fits_gpu"] = all(runs_on(sm, has) for sm in sms)
+            plain[f"host.{package}.fits_gpu"] = all(runs_on(sm, has) for sm in sms)
     out = {name: value for name, value in plain.items() if value is not None}
     out["host.python.shadows"] = list(python.shadows) or None
     out["host.python.duplicates"] = sorted(python.duplicates) or None

@@ -59,7 +59,8 @@ def _how(operator: str, bound: str, have: Version) -> str:
 
 
 def requirement_facts(python: PythonEnvironment) -> dict[str, Any]:
-    """Facts ``host.unmet.OWNER`` and the like, absent (None) where all is met, and ``host.python.fits``."""
+    """Facts ``host.unmet.OWNER`` and the like, absent (None) where all is met, ``host.pin.NAME`` (what SGLang
+    asks of a distribution), and ``host.python.fits``."""
     out: dict[str, Any] = {}
     for owner, wanted in python.requires.items():
         if owner not in python.packages:
@@ -73,8 +74,10 @@ def requirement_facts(python: PythonEnvironment) -> dict[str, Any]:
             ("missing", [u for u in found if u.have is None]),
         ):
             out[f"host.{name}.{owner}"] = [u.name for u in some] or None
-        out[f"host.unmet_said.{owner}"] = [u.said for u in found] or None
+        out[f"host.unmet_said.{owner}"] = [u.said for u in there] or None
         out[f"host.unmet_fix.{owner}"] = [u.fix for u in found] or None
+    for name, specifier in python.requires.get("sglang", {}).items():
+        out[f"host.pin.{name}"] = specifier or None
     fits = python_fits(python)
     return out | ({"host.python.fits": fits} if fits is not None else {})
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from mtpdoctor.host.derived import KERNELS
 from mtpdoctor.host.distributions import Distribution
 from mtpdoctor.host.elf import Library, read_library
 from mtpdoctor.host.site_folders import read_text
 from mtpdoctor.patterns import lazy
 
-KERNELS = ("sglang-kernel", "sgl-kernel")  # the second until SGLang 0.5.9
 
 _CUDA = lazy(r"(?m)^cuda\b[^=\n]*=\s*['\"](\d+(?:\.\d+)+)['\"]")
 _LOCAL = lazy(r"\+cu(\d{2})(\d+)$")

@@ -23,7 +23,8 @@ HOST = frozenset(
         "disk.path", "disk.purpose", "disk.free_gib", "disk.total_gib", "proxy.catches",
         "python.executable", "python.version", "python.requires", "python.fits", "python.shadows",
         "python.duplicates", "python.copies", "torch.cuda", "torch.cuda_major", "torch.sms", "torch.fits_gpu",
-        "kernel.cuda", "kernel.cuda_major", "kernel.sms", "kernel.fits_gpu",
+        "kernel.name", "kernel.version", "kernel.pin", "kernel.cuda", "kernel.cuda_major", "kernel.sms",
+        "kernel.fits_gpu",
     )
 )  # fmt: skip
 MODEL = frozenset(
@@ -60,7 +61,7 @@ CLOSED = HOST | MODEL | LOG | MEMORY | {"release"}
 
 _OPEN = lazy(
     r"(?:flag|arg|step)\.[a-z][a-z0-9_]*$|env\.[A-Za-z_][A-Za-z0-9_]*$"
-    r"|host\.(?:package|unmet|older|newer|missing|unmet_said|unmet_fix)\.[A-Za-z0-9][\w.-]*$"
+    r"|host\.(?:package|unmet|older|newer|missing|unmet_said|unmet_fix|pin)\.[A-Za-z0-9][\w.-]*$"
     r"|host\.limit\.[a-z]+$|capture\.[A-Za-z_]\w*$"
 )
 _PREFIXES = ("release", "flag.", "arg.", "step.", "env.", "host.", "model.", "log.", "memory.", "capture.")

@@ -61,7 +61,7 @@ def test_nothing_is_said_of_what_a_pretended_host_does_not_tell(spec: str, knowl
 
 def test_the_examples_of_every_host_rule_hold(knowledge: Any) -> None:
     rules = [r for r in knowledge.rules if r.scope == "host"]
-    assert len(rules) > 40
+    assert len(rules) >= 40
     titles = {r.id: r.title for r in rules}
     assert [str(p) for p in host_examples.check(rules, host_finder(knowledge), titles, HOSTS, ci=True)] == []
 

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trees import base, editable, installed, library, venv
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.host.python import python_environments
 from mtpdoctor.host.saved import host_from_document, host_to_json
 from mtpdoctor.host.types import HostFacts, PythonEnvironment
-
-from trees import base, editable, installed, library, venv
 
 
 @pytest.fixture
