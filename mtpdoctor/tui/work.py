@@ -88,6 +88,10 @@ class Work:
         self._jobs[kind] = (saying, worker)
         self._tell()
 
+    @property
+    def idle(self) -> bool:
+        return not self._jobs
+
     def cancel(self) -> bool:
         """End everything at work. False when nothing was."""
         running = [w for _, w in self._jobs.values() if w.state in (WorkerState.PENDING, WorkerState.RUNNING)]
