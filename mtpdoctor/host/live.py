@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from mtpdoctor.host.types import Gpu, HostFacts
 
+SLACK = 1.0  # GiB that figures taken at different times may differ by
+
 
 def with_figures(host: HostFacts, now: HostFacts | None) -> HostFacts:
     """``host`` with what ``now`` (host.nvml.gpus_here) says of the same GPUs. GPUs are matched by their UUID,
@@ -19,12 +21,20 @@ def _with(gpu: Gpu, fresh: tuple[Gpu, ...]) -> Gpu:
     same = next((g for g in fresh if _same(gpu, g)), None)
     if same is None:
         return gpu
-    return replace(
+    fresh_gpu = replace(
         gpu,
         free_gib=same.free_gib if same.free_gib is not None else gpu.free_gib,
         utilization=same.utilization if same.utilization is not None else gpu.utilization,
         processes=same.processes or gpu.processes,
     )
+    return fresh_gpu if _fits(fresh_gpu) else replace(fresh_gpu, processes=())
+
+
+def _fits(gpu: Gpu) -> bool:
+    """Whether the processes can hold what they were seen to hold: else some of them are gone by now."""
+    if gpu.memory_gib is None or gpu.free_gib is None:
+        return True
+    return sum(p.used_gib for p in gpu.processes) <= gpu.memory_gib - gpu.free_gib + SLACK
 
 
 def _same(gpu: Gpu, other: Gpu) -> bool:

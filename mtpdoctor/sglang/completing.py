@@ -178,6 +178,8 @@ def _server_words(text: str) -> list[_Typed]:
 
 def _words_of(text: str, start: int) -> Iterator[_Typed]:
     for m in _WORD.finditer(text, start):
+        if m[0] == "-":  # the mark of an item of a YAML list
+            continue
         yield _Typed(m.start(), m.end(), m[0], m.start() > 0 and text[m.start() - 1] == "=")
 
 

@@ -129,7 +129,9 @@ def test_a_launch_that_dies_is_diagnosed_anew(log: Path, monkeypatch: pytest.Mon
             )
             assert app.session.report is not None
             assert app.session.report.diagnoses[0].rule == "MTP0510"
-            assert "extra_buffer" in (app.session.base.text if app.session.base else ""), "the launched command"
+            assert "extra_buffer" in (app.session.base.text if app.session.base else ""), (
+                "the launched command"
+            )
             await pilot.press("4")
             await pilot.pause()
             assert app.query_one(CommandView).display

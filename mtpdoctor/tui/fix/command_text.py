@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.style import Style
 from rich.text import Text
+from textual import events
 from textual.widgets import TextArea
 
 from mtpdoctor.sglang.completing import Mark, marks
@@ -13,12 +16,13 @@ from mtpdoctor.tui.styles import beside
 
 
 class CommandText(TextArea):
-    """``wrong`` is what is wrong in it, by the flags of ``table``."""
+    """``wrong`` is what is wrong in it, by the flags of ``table``. ``first`` is asked about every key before
+    the text gets it; True: it has been dealt with."""
 
     DEFAULT_CSS = beside(__file__)
     COMPONENT_CLASSES = frozenset({"command-text--wrong", "command-text--doubtful"})
 
-    def __init__(self, text: str, table: FlagTable) -> None:
+    def __init__(self, text: str, table: FlagTable, first: Callable[[str], bool]) -> None:
         super().__init__(
             safe(text),
             soft_wrap=True,
@@ -26,7 +30,7 @@ class CommandText(TextArea):
             show_line_numbers=False,
             highlight_cursor_line=False,
         )
-        self._table = table
+        self._table, self._first = table, first
         self.wrong: tuple[Mark, ...] = marks(self.text, table)
 
     @property
@@ -39,6 +43,11 @@ class CommandText(TextArea):
         at = self.document.get_location_from_index
         edit = self.replace(text, at(start), at(end), maintain_selection_offset=False)
         self.move_cursor(edit.end_location)
+
+    def on_key(self, event: events.Key) -> None:
+        if self._first(event.key):
+            event.prevent_default()
+            event.stop()
 
     def on_text_area_changed(self) -> None:
         self.wrong = marks(self.text, self._table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -46,13 +46,13 @@ class CommandEditor(ModalScreen["str | None"]):
         self._trying = Trying(session)
         self._table: FlagTable = flag_table(_release(session))
         self._completion: Completion | None = None
-        self._silent = False  # the last change was a completion taken: no list right after it
+        self._then: bool | None = None  # after a completion was taken: whether its values are offered at once
         self._start = editable_text(session)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="editor"):
             yield Static(self._title(), markup=False, id="editor-title")
-            yield CommandText(self._start, self._table)
+            yield CommandText(self._start, self._table, self._key)
             yield Static("", markup=False, id="editor-flag")
             yield VerdictLine()
         yield CompletionList()
@@ -75,7 +75,11 @@ class CommandEditor(ModalScreen["str | None"]):
     def _changed(self) -> None:
         self._timer.stop()
         self._timer = self.set_timer(PAUSE, self._check)
-        self._offer(asked=False)
+        then, self._then = self._then, None
+        if then is False:
+            self._hide()
+        else:
+            self._offer(asked=then is True)
 
     @on(TextArea.SelectionChanged)
     def _moved(self) -> None:
@@ -108,8 +112,7 @@ class CommandEditor(ModalScreen["str | None"]):
     def _offer(self, asked: bool) -> None:
         """Show what may stand at the cursor, when asked for or when a flag or one of its values is begun."""
         area = self.query_one(CommandText)
-        silent, self._silent = self._silent, False
-        found = None if silent and not asked else complete(area.text, area.cursor_index, self._table)
+        found = complete(area.text, area.cursor_index, self._table)
         typed = area.text[found.start : area.cursor_index] if found else ""
         begun = len(typed) >= (3 if typed.startswith("-") else 1)
         done = found is not None and any(item.text == typed for item in found.items[:1])
@@ -124,11 +127,9 @@ class CommandEditor(ModalScreen["str | None"]):
         self._completion = None
         self.query_one(CompletionList).display = False
 
-    def on_key(self, event: events.Key) -> None:
+    def _key(self, key: str) -> bool:
         """While the list is open the keys that move in it and take from it are the list's."""
         completions = self.query_one(CompletionList)
-        if not completions.display:
-            return
         actions = {
             "up": completions.action_cursor_up,
             "down": completions.action_cursor_down,
@@ -138,10 +139,10 @@ class CommandEditor(ModalScreen["str | None"]):
             "enter": completions.action_select,
             "escape": self._hide,
         }
-        if event.key in actions:
-            event.prevent_default()
-            event.stop()
-            actions[event.key]()
+        if not completions.display or key not in actions:
+            return False
+        actions[key]()
+        return True
 
     @on(CompletionList.Taken)
     def _taken(self, message: CompletionList.Taken) -> None:
@@ -149,13 +150,11 @@ class CommandEditor(ModalScreen["str | None"]):
         self._hide()
         if found is None:
             return
-        self._silent = True
         spec = self._table.resolve(message.item.text) if message.item.flag else None
         more = " " if spec is not None and spec.arity != "switch" and found.end >= len(area.text) else ""
+        self._then = bool(more)
         area.put(found.start, found.end, message.item.text + more)
         area.focus()
-        if more:
-            self.call_after_refresh(self._offer, True)
 
     # -- the check -------------------------------------------------------------------------------------
     def _check(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mtpdoctor.diagnose.trial import base_case, checked, with_text
 from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.records import replace
 from mtpdoctor.tui.fix.wording import Verdict, check_verdict
 from mtpdoctor.tui.session import Session
 
@@ -22,8 +23,11 @@ class Trying:
         trial = with_text(session.base, text)
         if trial.document is None:
             return Verdict("bad", f"Cannot be read: {trial.problem}")
-        case = base_case(session.reading, session.given)
+        given = session.given
+        if session.reading is None and given.document is None:
+            given = replace(given, document=session.base)
+        case = base_case(session.reading, given)
         if case is None:
             return Verdict("none", "It can be read; nothing more is known.")
         knowledge = session.knowledge or load_knowledge()
-        return check_verdict(checked(trial.document, case, session.given, knowledge))
+        return check_verdict(checked(trial.document, case, given, knowledge))

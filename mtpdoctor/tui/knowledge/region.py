@@ -46,7 +46,9 @@ class KnowledgeRegion(Vertical):
                 yield Static("", markup=False, id="knowledge-count")
                 yield RuleList()
             yield Page()
-        yield Input(placeholder=HINT, id="knowledge-search", compact=True)  # last: the list has the focus first
+        yield Input(
+            placeholder=HINT, id="knowledge-search", compact=True
+        )  # last: the list has the focus first
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width >= WIDE, "-wide")

@@ -49,9 +49,9 @@ def headline(state: LaunchState, now: float) -> tuple[str, str]:
     if state.launched is None:
         return "idle", "Nothing has been launched."
     if state.ending:
-        how = "ending it" if state.ending == "gently" else "ending it hard"
-        again = "; again: hard" if state.ending == "gently" else ""
-        return "doubtful", f"{how[0].upper()}{how[1:]} ...{again}"
+        if state.ending == "gently":
+            return "doubtful", "Ending it gently ... Ctrl+C again: hard"
+        return "doubtful", "Ending it hard ..."
     if generated is not None:
         if not generated.ok:
             return "bad", f"Ready, but does not generate: {generated.said}"
