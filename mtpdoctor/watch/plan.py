@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
-from mtpdoctor.launch.types import Form, LaunchCommand
+from mtpdoctor.launch.types import Form
 from mtpdoctor.patterns import lazy
 
 if TYPE_CHECKING:
     from mtpdoctor.launch.document import LaunchDocument
+    from mtpdoctor.launch.words import Word
 
 _ELSEWHERE = {
     Form.DOCKER: "start it with docker, then: mtpdoctor watch -- docker logs -f NAME",
@@ -24,6 +25,7 @@ _ELSEWHERE = {
     Form.KUBERNETES: "kubectl apply -f FILE, then: mtpdoctor watch -- kubectl logs -f POD",
     Form.SGLANG_CONFIG: "mtpdoctor run -- python -m sglang.launch_server --config FILE",
 }
+_SHELLS = (Form.SHELL, Form.SCRIPT, Form.SBATCH)
 # a variable as a shell would put it in: $NAME, ${NAME}, ${NAME:-default}, ${NAME-default}
 _VARIABLE = lazy(r"\$(?:(?P<bare>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^}$`]*))?\})")
 
@@ -73,8 +75,8 @@ def plan_of(given: Given, **options: object) -> LaunchPlan:
         )
     env = dict(os.environ)
     for name, value in command.env.items():
-        env[name] = _expanded(value, env, name)
-    argv = tuple(_home(_expanded(word, env, "the command")) for word in _words(command))
+        env[name] = _expanded(value, env, name, strict=False)
+    argv = tuple(_words(document, env))
     env.setdefault("PYTHONUNBUFFERED", "1")
     named = command.value("model_path") or command.value("model") or command.positionals[:1]
     plan = LaunchPlan(argv=argv, env=env, given=given, model=named[-1] if named else "", sets=_sets(env))
@@ -94,37 +96,54 @@ def plan_to_follow(argv: tuple[str, ...], given: Given | None = None, **options:
     return replace(plan, **options)  # type: ignore[arg-type]
 
 
-def _words(command: LaunchCommand) -> list[str]:
-    out = [*(command.program or ("python3", "-m", "sglang.launch_server")), *command.positionals]
-    for use in command.flags:
-        out += [f"{use.name}={use.values[0]}"] if use.joined else [use.name, *use.values]
-    if out[0] in ("python", "python3") and shutil.which(out[0]) is None:  # "python" is not everywhere
-        other = "python3" if out[0] == "python" else "python"
-        out[0] = other if shutil.which(other) else out[0]
+def _words(document: LaunchDocument, env: Mapping[str, str]) -> list[str]:
+    """Program and arguments. Only words that a shell (or systemd) would still have worked on are worked on."""
+    command = document.command
+    site = document.sites[document.commands.index(command)]
+    if site.program and site.program_values is None:
+        out = [part for word in site.program for part in _parts(word, document, env)]
+    else:
+        out = list(command.program or ("python3", "-m", "sglang.launch_server"))
+    for word in site.args:
+        out += _parts(word, document, env)
+    if out[0] in ("python", "python3") and shutil.which(out[0], path=env.get("PATH")) is None:
+        other = "python3" if out[0] == "python" else "python"  # "python" is not everywhere
+        out[0] = other if shutil.which(other, path=env.get("PATH")) else out[0]
     return out
 
 
-def _expanded(text: str, env: Mapping[str, str], where: str) -> str:
-    """With variables put in. Raises UserError for what only a shell could work out."""
+def _parts(word: Word, document: LaunchDocument, env: Mapping[str, str]) -> list[str]:
+    if word.value in ("$@", "$*", "${@}") and word.open:
+        return []  # of a script that is given no arguments
+    systemd = document.form is Form.SYSTEMD
+    written = document.text[word.start : word.end] if document.form in _SHELLS else ""
+    if word.value.startswith("~") and written.startswith("~"):
+        return [os.path.expanduser(word.value)]
+    if not word.open and not (systemd and "$" in word.value):
+        return [word.value]
+    value = _expanded(word.value, env, "the command", strict=True)
+    alone = _VARIABLE.fullmatch(word.value)
+    splits = alone is not None and (written.startswith("$") or (systemd and alone["bare"] is not None))
+    return value.split() if splits else [value]
+
+
+def _expanded(text: str, env: Mapping[str, str], where: str, *, strict: bool) -> str:
+    """With variables put in. Raises UserError for what only a shell could work out, and, when ``strict``, for a
+    variable that is not set."""
 
     def value(m: re.Match[str]) -> str:
         name = m["bare"] or m["braced"]
         known = env.get(name) or m["default"]
-        if known is None:
+        if known is None and strict:
             raise UserError(f"${name} in {where} is not set", hint=f"export {name}=..., or write its value")
-        return known
+        return m[0] if known is None else known
 
     if "`" in text or "$(" in text:
         raise UserError(
             f"{where} holds a command substitution, and no shell is used",
-            hint='write what it stands for, e.g. mtpdoctor run -- ... --model-path "$(cat model.txt)" '
-            "unquoted, so that your own shell works it out",
+            hint="write what it stands for; in what is typed after -- your own shell works it out",
         )
     return _VARIABLE.sub(value, text) if "$" in text else text
-
-
-def _home(word: str) -> str:
-    return os.path.expanduser(word) if word.startswith("~/") or word == "~" else word
 
 
 def _sets(env: Mapping[str, str]) -> tuple[str, ...]:

@@ -132,7 +132,11 @@ def spawn(
             stderr=subprocess.DEVNULL,
             pass_fds=(there.fileno(),),
             start_new_session=True,
-            env={k: v for k, v in os.environ.items() if not k.startswith("PYTHON") and k != tree.MARK},
+            env={
+                k: v
+                for k, v in os.environ.items()
+                if k == "PYTHONHOME" or not k.startswith(("PYTHON", tree.MARK))
+            },
         )
     config: dict[str, Any] = {
         "argv": list(argv),

@@ -90,7 +90,15 @@ def reap() -> dict[int, int]:
 
 
 def started(pid: int) -> int | None:
-    """When a process began, in the kernel's ticks since boot; None: there is none. Tells pids used again apart."""
+    """When a process began (ticks since boot; seconds elsewhere than on Linux); None: there is none. Tells pids that
+    are used again apart."""
+    if not _LINUX:
+        import psutil
+
+        try:
+            return int(psutil.Process(pid).create_time())
+        except psutil.Error:
+            return None
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])
