@@ -15,7 +15,6 @@ from mtpdoctor.host.elf import Library, read_library
 from mtpdoctor.host.site_folders import read_text
 from mtpdoctor.patterns import lazy
 
-
 _CUDA = lazy(r"(?m)^cuda\b[^=\n]*=\s*['\"](\d+(?:\.\d+)+)['\"]")
 _LOCAL = lazy(r"\+cu(\d{2})(\d+)$")
 _RUNTIME = lazy(r"libcudart\.so\.(\d+)")

@@ -70,6 +70,14 @@ _VERSIONS = frozenset(
     ("release", "host.driver", "host.cuda_driver", "host.nvcc", "host.torch.cuda", "host.kernel.cuda", "host.python.version")
 )  # fmt: skip
 
+_OF_PACKAGES = {
+    "package": "the version of",
+    "unmet": "packages in other versions than asked for by",
+    "older": "packages older than asked for by",
+    "newer": "packages newer than asked for by",
+    "missing": "packages missing that are asked for by",
+    "limit": "the limit (ulimit) of",
+}
 _WORDS = {
     "release": "the SGLang release",
     "host.platform": "the platform",
@@ -83,6 +91,37 @@ _WORDS = {
     "host.container": "running in a container",
     "host.driver": "the GPU driver",
     "host.cuda_driver": "the driver's CUDA version",
+    "host.cuda_driver_major": "the driver's CUDA major version",
+    "host.cpus_per_gpu": "the number of CPUs for each GPU",
+    "host.disk.free_gib": "the space on the fullest disk (GiB)",
+    "host.failures": "what the probes could not look at",
+    "host.gpu.compute_mode": "the GPU's compute mode",
+    "host.gpu.ecc_errors": "the number of uncorrected memory errors of a GPU",
+    "host.gpu.held_gib": "the memory held of a GPU (GiB)",
+    "host.gpu.hidden": "the number of GPUs hidden by the environment",
+    "host.gpu.kind_count": "the number of different kinds of GPUs",
+    "host.gpu.leftovers": "processes of an SGLang whose launcher is gone",
+    "host.gpu.mig": "multi-instance mode (MIG)",
+    "host.gpu.on_pci": "the number of NVIDIA GPUs on the bus",
+    "host.gpu.others": "other processes on the GPUs",
+    "host.gpu.p2p": "direct access between GPUs",
+    "host.gpu.pci_drivers": "the kernel drivers bound to the GPUs",
+    "host.gpu.persistence": "persistence mode",
+    "host.gpu.unexplained_gib": "memory of a GPU that no visible process holds (GiB)",
+    "host.kernel.cuda_major": "the CUDA major version of the kernel package",
+    "host.kernel.fits_gpu": "code for the GPUs in the kernel package",
+    "host.kernel.name": "the kernel package",
+    "host.memory_per_gpu_gib": "the memory for each GPU (GiB)",
+    "host.nvcc": "the version of nvcc",
+    "host.proxy.catches": "local addresses that the proxy catches",
+    "host.python.duplicates": "distributions installed more than once",
+    "host.python.fits": "a Python that SGLang admits",
+    "host.python.shadows": "folders that hide SGLang",
+    "host.shm_free_gib": "the free space of /dev/shm (GiB)",
+    "host.torch.cuda": "torch's CUDA version",
+    "host.torch.cuda_major": "torch's CUDA major version",
+    "host.torch.fits_gpu": "code for the GPUs in torch",
+    "host.wsl": "running in WSL2",
     "log.stage": "the stage reached",
 }
 
@@ -116,8 +155,8 @@ def fact_words(name: str) -> str:
         return "--" + rest.replace("_", "-")
     if prefix == "host":
         kind, _, of = rest.partition(".")
-        if kind == "package":
-            return f"the version of {of}"
+        if kind in _OF_PACKAGES:
+            return f"{_OF_PACKAGES[kind]} {of}"
         return f"the host's {' '.join(rest.replace('_', ' ').split('.'))}"
     if prefix == "model":
         return f"the model's {rest.replace('_', ' ')}"

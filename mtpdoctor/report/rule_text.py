@@ -43,7 +43,13 @@ def explain(rule: Rule, width: int = 80, *, color: bool = False) -> list[str]:
     ]
     if rule.when != ALWAYS:
         lines += _wrap(f"when      {describe(rule.when)}", width, indent=10)
-    if rule.predicts is not None:
+    if rule.predicts is not None and rule.scope == "host":
+        lines += _wrap(
+            f"found     on a host if {describe(rule.predicts)} ({rule.severity})", width, indent=10
+        )
+        if rule.matters != ALWAYS:
+            lines += _wrap(f"matters   to a launch if {describe(rule.matters)}", width, indent=10)
+    elif rule.predicts is not None:
         lines += _wrap(
             f"foreseen  before launch if {describe(rule.predicts)} ({rule.severity})", width, indent=10
         )

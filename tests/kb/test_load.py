@@ -36,7 +36,9 @@ def test_the_own_knowledge_loads_and_has_literals_for_every_rule() -> None:
     assert len(known.rules) == len(known.by_id) == len(known) > 40
     for rule in known.rules:
         assert {p.literal for p in (*rule.match, *rule.requires, *rule.unless)} <= set(known.literals)
-    assert {r.id for r in known.predicting()} == {r.id for r in known.rules if r.predicts}
+    foreseeing = {r.id: r.scope for r in known.rules if r.predicts}
+    assert {r.id for r in known.predicting()} == {i for i, scope in foreseeing.items() if scope == "launch"}
+    assert {r.id for r in known.about_hosts()} == {i for i, scope in foreseeing.items() if scope == "host"}
     assert list(known.by_id) == sorted(known.by_id)
 
 
