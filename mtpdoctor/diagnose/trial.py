@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mtpdoctor.diagnose.check import CheckReport
     from mtpdoctor.kb.load import Knowledge
     from mtpdoctor.log.types import LogReading
+    from mtpdoctor.memory.types import MemorySum
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,17 @@ def checked(document: LaunchDocument, case: Case, given: Given, knowledge: Knowl
 
         return check(replace(given, document=document), knowledge)
     return check_case(case.with_document(document), given, knowledge)
+
+
+def memory_of(document: LaunchDocument, case: Case, knowledge: Knowledge) -> MemorySum | None:
+    """What ``document`` in place of the case's command takes of each GPU; None where nothing of it is known."""
+    from mtpdoctor.diagnose.memory import sum_of, with_model_here
+    from mtpdoctor.diagnose.remedies import launch_facts
+
+    if case.document is None or document.text != case.document.text:
+        case = case.with_document(document)
+    case = with_model_here(case)
+    return sum_of(case, launch_facts(case, knowledge))
 
 
 def switched(edits: Sequence[Edit], edit: Edit, on: bool) -> tuple[Edit, ...]:

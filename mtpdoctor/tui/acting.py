@@ -66,8 +66,7 @@ class Acting(App[None]):
             return
         if self.session.given.document is not None:
             self.action_region("diagnosis")
-            work = partial(self.doctor.check_base, self.session)
-            self.work.start("check", "checking the command", work, self._base_checked)
+            self.check_base()
         else:
             self.action_region("start")
             self.work.start("knowledge", "reading the rules", self.doctor.knowledge, self._knows)
@@ -79,8 +78,15 @@ class Acting(App[None]):
             return
         self.work.start("probe", "asking the host", partial(self.doctor.probe, self.session), self._probed)
 
+    def check_base(self) -> None:
+        """The given command, where there is no log."""
+        work = partial(self.doctor.check_base, self.session)
+        self.work.start("check base", "checking the command", work, self._base_checked)
+
     def _probed(self, host: HostFacts | None) -> None:
         self.update(replace(self.session, host=host))
+        if not self.session.logs and self.session.given.document is not None:
+            self.check_base()  # the command is for this machine: its GPUs and packages count
 
     def _knows(self, knowledge: Knowledge) -> None:
         self.update(replace(self.session, knowledge=knowledge))

@@ -31,6 +31,7 @@ class Chosen:
     command: str | None = None  # the whole command with them, unmasked: shown masked
     check: CheckReport | None = None  # None while it is being checked
     diff: str | None = None
+    memory: MemorySum | None = None  # of this command
     document: LaunchDocument | None = None  # the same command in the form it was given
     problem: str | None = None  # why the edits cannot be written, or the text typed by hand not be read
     by_hand: bool = False  # typed by hand (EditCommand), not put together from edits
@@ -47,7 +48,7 @@ class Session:
     report: Report | None = None
     host: HostFacts | None = None
     model: ModelFacts | None = None
-    memory: MemorySum | None = None
+    memory: MemorySum | None = None  # of ``base``
     base: LaunchDocument | None = None  # the command that edits are made on: trial.base_case(...).document
     check: CheckReport | None = None  # of ``base`` as it is, where there is no log
     diagnosis: int = 0  # which of report.diagnoses is looked at

@@ -38,7 +38,7 @@ class Doctor:
     def diagnose(self, session: Session) -> Session:
         """Reads ``session.logs``. Raises UserError when one cannot be read."""
         from mtpdoctor.diagnose.engine import diagnose
-        from mtpdoctor.diagnose.trial import base_case
+        from mtpdoctor.diagnose.trial import base_case, memory_of
         from mtpdoctor.log.reading import read_logs
 
         knowledge = self.knowledge()
@@ -53,6 +53,9 @@ class Doctor:
             report=report,
             base=document,
             model=session.given.model or _model_of(document),
+            memory=memory_of(document, case, knowledge)
+            if case is not None and document is not None
+            else None,
         )
 
     def with_edits(self, session: Session, edits: tuple[Edit, ...]) -> Chosen:
@@ -73,17 +76,17 @@ class Doctor:
 
     def check(self, session: Session, chosen: Chosen) -> Chosen:
         """``chosen`` with the check of its command."""
-        from mtpdoctor.diagnose.trial import checked
+        from mtpdoctor.diagnose.trial import checked, memory_of
 
         case = self._case(session)
         if case is None or chosen.document is None:
             return chosen
         found = checked(chosen.document, case, self._given(session), self.knowledge())
-        return replace(chosen, check=found)
+        return replace(chosen, check=found, memory=memory_of(chosen.document, case, self.knowledge()))
 
     def check_base(self, session: Session) -> Session:
         """Where there is no log: the given command, and whether it would start."""
-        from mtpdoctor.diagnose.trial import checked
+        from mtpdoctor.diagnose.trial import checked, memory_of
 
         given = self._given(session)
         model = given.model or _model_of(given.document)
@@ -91,7 +94,11 @@ class Doctor:
         case = self._case(session)
         if case is None or case.document is None:
             return session
-        return replace(session, check=checked(case.document, case, given, self.knowledge()))
+        return replace(
+            session,
+            check=checked(case.document, case, given, self.knowledge()),
+            memory=memory_of(case.document, case, self.knowledge()),
+        )
 
     def _case(self, session: Session) -> Case | None:
         from mtpdoctor.diagnose.trial import base_case
@@ -106,7 +113,7 @@ class Doctor:
             return given
         from mtpdoctor.records import replace as changed
 
-        return changed(given, host=given.host or session.host)
+        return changed(given, host=given.host or session.host, model=given.model or session.model)
 
 
 def _chosen(trial: Trial) -> Chosen:

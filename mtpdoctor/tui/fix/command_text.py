@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.document._document import Document
 from textual.widgets import TextArea
 
 from mtpdoctor.sglang.completing import Mark, marks
@@ -20,7 +22,7 @@ class CommandText(TextArea):
     the text gets it; True: it has been dealt with."""
 
     DEFAULT_CSS = beside(__file__)
-    COMPONENT_CLASSES = frozenset({"command-text--wrong", "command-text--doubtful"})
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"command-text--wrong", "command-text--doubtful"}
 
     def __init__(self, text: str, table: FlagTable, first: Callable[[str], bool]) -> None:
         super().__init__(
@@ -34,13 +36,18 @@ class CommandText(TextArea):
         self.wrong: tuple[Mark, ...] = marks(self.text, table)
 
     @property
+    def _lines(self) -> Document:
+        assert isinstance(self.document, Document)  # every document of a TextArea is one
+        return self.document
+
+    @property
     def cursor_index(self) -> int:
         """The cursor as characters from the start."""
-        return self.document.get_index_from_location(self.cursor_location)
+        return self._lines.get_index_from_location(self.cursor_location)
 
     def put(self, start: int, end: int, text: str) -> None:
         """Put ``text`` in place of the characters ``start`` to ``end``, with the cursor behind it."""
-        at = self.document.get_location_from_index
+        at = self._lines.get_location_from_index
         edit = self.replace(text, at(start), at(end), maintain_selection_offset=False)
         self.move_cursor(edit.end_location)
 
@@ -55,7 +62,7 @@ class CommandText(TextArea):
 
     def get_line(self, line_index: int) -> Text:
         line = super().get_line(line_index)
-        start = self.document.get_index_from_location((line_index, 0))
+        start = self._lines.get_index_from_location((line_index, 0))
         for mark in self.wrong:
             a, b = mark.start - start, mark.end - start
             if b > 0 and a < len(line.plain):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from rich.text import Text
 from textual.widgets import RichLog
@@ -19,7 +20,7 @@ class OutputTail(RichLog):
     """Bounded; follows the end unless it was scrolled up. Text is never read as markup."""
 
     DEFAULT_CSS = beside(__file__)
-    COMPONENT_CLASSES = frozenset({"output-tail--error", "output-tail--warning"})
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"output-tail--error", "output-tail--warning"}
 
     def __init__(self) -> None:
         super().__init__(max_lines=LINES, wrap=False, markup=False, highlight=False, min_width=20)

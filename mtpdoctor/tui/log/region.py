@@ -76,6 +76,11 @@ class LogRegion(Vertical):
     def view(self) -> LogView:
         return self.query_one(LogView)
 
+    @property
+    def idle(self) -> bool:
+        """Nothing is being opened, counted or looked for."""
+        return all(worker.is_finished for worker in self._work.values())
+
     # -- data down -------------------------------------------------------------------------------------
     def show(self, session: Session) -> None:
         """Show what this session holds."""

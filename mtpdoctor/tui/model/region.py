@@ -10,7 +10,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from mtpdoctor.tui.model.wording import empty_words, page
+from mtpdoctor.tui.model.wording import empty_words, memory_of, page
 from mtpdoctor.tui.page import Page
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.styles import beside
@@ -40,7 +40,7 @@ class ModelRegion(Vertical):
         if session is None:
             return
         shown, empty = self.query_one(Page), self.query_one("#model-empty", Static)
-        shown.display = session.model is not None or session.memory is not None
+        shown.display = session.model is not None or memory_of(session) is not None
         empty.display = not shown.display
         empty.update(Content(empty_words(session)))
         if shown.display:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mtpdoctor.memory.types import MemorySum
 from mtpdoctor.tui.session import Session
 
 
@@ -12,11 +13,19 @@ def page(session: Session, width: int, verbose: bool) -> str:
         from mtpdoctor.report.model_text import render_model
 
         parts.append(render_model(session.model, width=width, color=True, verbose=verbose).rstrip())
-    if session.memory is not None:
+    memory = memory_of(session)
+    if memory is not None:
         from mtpdoctor.report.memory_text import render_memory
 
-        parts.append(render_memory(session.memory, width=width, color=True, verbose=verbose).rstrip())
+        if session.chosen.memory is not None and session.chosen.edits:
+            parts.append("With the edits that are switched on in Fix:")
+        parts.append(render_memory(memory, width=width, color=True, verbose=verbose).rstrip())
     return "\n\n".join(parts)
+
+
+def memory_of(session: Session) -> MemorySum | None:
+    """The memory sum of the chosen command, else of the one as it is."""
+    return session.chosen.memory or session.memory
 
 
 def empty_words(session: Session) -> str:
