@@ -66,11 +66,13 @@ def _gpus(host: HostFacts) -> dict[str, Any]:
 
 
 def _memory(host: HostFacts, gpus: tuple[Gpu, ...]) -> dict[str, Any]:
-    """Who holds GPU memory. Only where the free memory is known were processes asked for."""
+    """Who holds GPU memory."""
     used = {g.index: u for g in gpus if (u := _used(g)) is not None}
     if not used:
         return {}
     out: dict[str, Any] = {"host.gpu.held_gib": round(max(used.values()), 1)}
+    if not any(g.processes or g.reserved_gib is not None for g in gpus):
+        return out  # a light look at the GPUs, which did not ask for processes
     whole = [g for g in gpus if g.index in used and all(p.used_gib for p in g.processes)]
     if len(whole) == len(gpus):  # a process whose share is not told makes the rest unknown
         left = [used[g.index] - sum(p.used_gib for p in g.processes) for g in gpus]

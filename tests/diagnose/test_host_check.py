@@ -102,6 +102,12 @@ def test_a_process_whose_share_is_not_told_leaves_the_rest_unknown(h200: HostFac
     assert "MTP1128" not in ids(replace(h200, gpus=untold), knowledge)
 
 
+def test_a_light_look_at_the_gpus_blames_nobody(h200: HostFacts, knowledge: Any) -> None:
+    """Without the question for processes, memory in use is no finding."""
+    light = tuple(Gpu(g.index, g.name, g.sm, g.memory_gib, 60.0) for g in h200.gpus or ())
+    assert ids(HostFacts("cuda", light, h200.driver, local=True), knowledge) == []
+
+
 def test_pins_are_those_of_the_installed_release_where_its_metadata_is_not_at_hand(
     h200: HostFacts, knowledge: Any
 ) -> None:
