@@ -12,6 +12,7 @@ from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.memory import asks_memory, sum_of
 from mtpdoctor.diagnose.remedies import facts_for, fixes_of, launch_facts
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
+from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.match import Matches, match_rules
@@ -147,6 +148,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
             fixes=said.fixes if said else (),
             chain=cause.chain,
             next_steps=(*(said.steps if said else ()), *next_steps(cause, case)),
+            raised=root_traceback(cause),
         )
     rule = match.rule
     fixes = fixes_of(match, case, knowledge)
@@ -168,6 +170,8 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         fixes=fixes,
         chain=cause.chain,
         marks=_marks(match),
+        captures=tuple(match.captures.items()),
+        raised=root_traceback(cause),
     )
 
 

@@ -10,7 +10,7 @@ from mtpdoctor.records import dataclass
 if TYPE_CHECKING:
     from mtpdoctor.launch.document import LaunchDocument
     from mtpdoctor.launch.types import Edit
-    from mtpdoctor.log.types import Line
+    from mtpdoctor.log.types import Line, Traceback
     from mtpdoctor.memory.types import MemorySum
 
 
@@ -49,6 +49,8 @@ class Diagnosis:
     chain: tuple[Line, ...] = ()  # exception lines of the chain, innermost first
     next_steps: tuple[str, ...] = ()  # what to look at when no rule knows it
     marks: tuple[str, ...] = ()  # decisive words of the root line
+    captures: tuple[tuple[str, str], ...] = ()  # what the rule's pattern caught, by name
+    raised: Traceback | None = None  # the traceback that ends in the root line
 
 
 @dataclass(frozen=True, slots=True)
