@@ -1,0 +1,217 @@
+"""The application around the regions: the path through it, messages, copying, export, crashes."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from still import EMPTY_MACHINE, FAILED, HEALTHY, SAMPLES, app_of, screen_text, settled, until
+from textual.widgets import Footer, OptionList
+
+from mtpdoctor.tui import crash
+from mtpdoctor.tui.export import export_report
+from mtpdoctor.tui.help import HelpScreen
+from mtpdoctor.tui.log import LogRegion
+from mtpdoctor.tui.messages import CopyText
+from mtpdoctor.tui.tabs import REGIONS, RegionTabs
+from mtpdoctor.tui.themes import THEMES
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
+
+
+async def test_from_a_log_to_the_line_of_its_cause_and_to_a_word_in_it() -> None:
+    app = app_of(FAILED)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        assert app.region == "diagnosis", "the cause is shown as soon as it is known"
+        assert "MTP0200" in screen_text(app)
+        await pilot.press("enter")
+        await settled(pilot)
+        assert app.region == "log"
+        view = app.query_one(LogRegion).view
+        assert view.number == 25
+        assert "root cause" in screen_text(app)
+        await pilot.press("slash", *"_handle_model", "enter")
+        await settled(pilot)
+        assert view.number != 25
+        assert "_handle_model" in view.line(view.number).text
+        first = view.number
+        await pilot.press("n")
+        await settled(pilot)
+        assert view.number != first and "_handle_model" in view.line(view.number).text
+
+
+async def test_a_newcomer_is_led_to_a_sample() -> None:
+    app = app_of(places=EMPTY_MACHINE)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        assert "No log of SGLang was found" in screen_text(app)
+        assert isinstance(app.focused, OptionList)
+        await pilot.press("enter")
+        await settled(pilot)
+        assert app.session.report is not None and app.session.report.outcome == "failed"
+
+
+async def test_a_command_without_a_log_is_checked() -> None:
+    app = app_of(command="python -m sglang.launch_server --model-path /models/none --no-such-flag 1")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        assert app.session.check is not None
+        assert app.session.check.verdict in screen_text(app).lower() or "start" in screen_text(app)
+        assert "There is no log" in screen_text(app)
+
+
+async def test_an_unreadable_log_is_said_and_leads_back() -> None:
+    app = app_of(str(SAMPLES))  # a folder
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        assert app.region == "start"
+        assert any("directory" in n.message for n in app._notifications)
+
+
+async def test_every_region_by_number_and_by_mouse_and_the_footer_fits() -> None:
+    app = app_of(HEALTHY)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        for number, (name, _) in enumerate(REGIONS, 1):
+            await pilot.press(str(number))
+            await pilot.pause()
+            assert app.region == name
+            footer = app.query_one(Footer)
+            assert footer.virtual_size.width <= 80, f"the keys of {name} do not fit"
+            if name != "launch":
+                assert app.focused is not None, name
+        at = 0
+        for name, title in REGIONS:
+            await pilot.click(RegionTabs, offset=(at + 3, 0))
+            await pilot.pause()
+            assert app.region == name
+            at += len(title) + 4
+
+
+async def test_help_names_the_keys_of_all_regions() -> None:
+    app = app_of(HEALTHY)
+    async with app.run_test(size=(100, 50)) as pilot:
+        await settled(pilot)
+        await pilot.press("3", "question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
+        text = str(app.screen._content())
+        for _, title in REGIONS:
+            if title not in ("Model",):
+                assert f"{title}\n" in text, title
+        for words in ("Find", "Fold ranks", "Quit", "Export the report as text", "Ctrl+P"):
+            assert words in text
+        await pilot.press("3")  # a number behind the help changes nothing
+        assert isinstance(app.screen, HelpScreen)
+        await pilot.press("escape")
+        assert not isinstance(app.screen, HelpScreen)
+
+
+async def test_the_palette_runs_what_a_key_would() -> None:
+    app = app_of(HEALTHY)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("ctrl+p")
+        await pilot.pause(0.1)
+        await pilot.press(*"go to log")
+        await pilot.pause(0.4)
+        await pilot.press("enter")
+        await pilot.pause(0.2)
+        await until(pilot, lambda: app.region == "log", "the Log region")
+
+
+async def test_themes_turn() -> None:
+    app = app_of(HEALTHY)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        seen = [app.theme]
+        for _ in THEMES:
+            await pilot.press("t")
+            seen.append(app.theme)
+        assert set(seen) == {t.name for t in THEMES.values()}
+        assert seen[0] == seen[-1]
+
+
+async def test_copying_by_the_terminal_and_into_a_private_file(tmp_path: Path) -> None:
+    app = app_of(HEALTHY)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        app.screen.post_message(CopyText("sglang serve --api-key k", "The command"))
+        await pilot.pause()
+        assert app.clipboard == "sglang serve --api-key k"
+        path = tmp_path / "state" / "clipboard.txt"
+        assert path.read_text() == "sglang serve --api-key k"
+        assert path.stat().st_mode & 0o077 == 0
+        assert any(str(path) in n.message for n in app._notifications)
+
+
+async def test_osc52_is_what_the_terminal_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_of(HEALTHY)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        written: list[str] = []
+        assert app._driver is not None
+        monkeypatch.setattr(app._driver, "write", written.append)
+        app.screen.post_message(CopyText("grüß", "It"))
+        await pilot.pause()
+        assert f"\x1b]52;c;{base64.b64encode('grüß'.encode()).decode()}\a" in written
+
+
+async def test_export_writes_what_the_command_line_prints(tmp_path: Path) -> None:
+    app = app_of(FAILED)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        for form, ending in (("text", ".txt"), ("json", ".json"), ("text", "-2.txt")):
+            said = export_report(app.session, form, tmp_path)
+            path = tmp_path / f"mtpdoctor-spec_no_buffer_with_radix{ending}"
+            assert str(path) in said
+            assert "MTP0200" in path.read_text()
+
+
+async def test_work_can_be_ended() -> None:
+    import threading
+
+    app = app_of()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        go, came = threading.Event(), []
+        app.work.start("slow", "counting sheep", lambda: go.wait(20), came.append)
+        await pilot.pause(0.3)
+        assert "counting sheep" in screen_text(app)
+        await pilot.press("escape")
+        go.set()
+        await settled(pilot)
+        assert not came
+        assert "counting sheep" not in screen_text(app)
+
+
+def test_a_crash_leaves_one_line_and_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = app_of()
+
+    def broken(self: Any, session: Any) -> None:
+        raise RuntimeError("ear \x1b[31m api_key=hunter2hunter2")
+
+    monkeypatch.setattr(type(app), "update", broken)
+    app.run(headless=True, size=(80, 24))
+    assert app.return_code == 1
+    told = capsys.readouterr()
+    text = told.out + told.err
+    assert "Traceback" not in text
+    assert "the interactive doctor broke" in " ".join(text.split())
+    written = (tmp_path / "state" / "crash.txt").read_text()
+    assert "RuntimeError" in written and "test_shell.py" in written
+    assert "hunter2" not in text + written and "\x1b[31m" not in written
+
+
+def test_a_crash_without_a_place_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "file" / "below"))
+    assert "cannot write" in crash.record_crash(ValueError("x"))
