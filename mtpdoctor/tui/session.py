@@ -31,10 +31,10 @@ class Chosen:
     command: str | None = None  # the whole command with them, unmasked: shown masked
     check: CheckReport | None = None  # None while it is being checked
     diff: str | None = None
-    memory: MemorySum | None = None  # of this command
     document: LaunchDocument | None = None  # the same command in the form it was given
     problem: str | None = None  # why the edits cannot be written, or the text typed by hand not be read
     by_hand: bool = False  # typed by hand (EditCommand), not put together from edits
+    memory: MemorySum | None = None  # of this command
 
 
 @dataclass(frozen=True, slots=True)

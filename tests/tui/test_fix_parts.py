@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import made
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made import (
     BUFFER,
     NO_RADIX,
@@ -24,6 +26,7 @@ from mtpdoctor.diagnose.types import Finding
 from mtpdoctor.launch.document import read_launch
 from mtpdoctor.tui.fix.command_view import command_content, diff_content
 from mtpdoctor.tui.fix.editor import editable_text
+from mtpdoctor.tui.fix.hiding import hide
 from mtpdoctor.tui.fix.offers import (
     OFF,
     ON,
@@ -172,6 +175,38 @@ def test_a_one_line_command_is_edited_flag_by_flag_and_a_file_as_it_stands() -> 
     assert lines[0] == "python -m sglang.launch_server \\" and "  --tp 4 \\" in lines
     assert editable_text(failed(made.COMPOSE, "compose.yaml")) == made.COMPOSE
     assert "extra_buffer" in editable_text(with_chosen(failed(), BUFFER))
+
+
+def test_secrets_are_words_while_a_command_is_edited_and_come_back_afterwards() -> None:
+    text = f"HF_TOKEN=hf_abcdefghij0123456789 python -m sglang.launch_server --api-key {SECRET} --admin-api-key x1y2"
+    hidden = hide(text)
+    assert hidden.text == (
+        "HF_TOKEN=<hidden> python -m sglang.launch_server --api-key <hidden-2> --admin-api-key <hidden-3>"
+    )
+    assert hidden.revealed(hidden.text) == text
+    edited = hidden.text.replace("HF_TOKEN=<hidden> ", "") + " --port 1"
+    assert hidden.revealed(edited) == text.partition(" ")[2] + " --port 1"
+    assert SECRET not in repr(hidden)
+
+
+def test_a_mask_that_was_pasted_stays() -> None:
+    text = f"sglang serve --api-key <hidden> --admin-api-key {SECRET}"
+    hidden = hide(text)
+    assert SECRET not in hidden.text and hidden.revealed(hidden.text) == text
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["--api-key k3yk3yk3y1", "--port 1", "HF_TOKEN=hf_abcdefghijklmnop1", "<hidden>", "a\n"]
+        ),
+        max_size=6,
+    ).map(" ".join)
+)
+def test_hiding_is_undone_by_revealing(text: str) -> None:
+    hidden = hide(text)
+    assert hidden.revealed(hidden.text) == text
+    assert "k3yk3yk3y1" not in hidden.text and "hf_abc" not in hidden.text
 
 
 def test_every_empty_state_says_what_to_do() -> None:

@@ -211,6 +211,7 @@ def test_a_flag_is_completed_explained_and_used() -> None:
         await pilot.press("i")
         await until(pilot, lambda: isinstance(app.screen, CommandEditor), "the editor")
         area, offered = app.screen.query_one(CommandText), app.screen.query_one(CompletionList)
+        assert SECRET not in app.text() and "--api-key <hidden>" in app.text()
         await pilot.press("space", *"--attention-b")
         await pilot.pause()
         assert offered.display and "--attention-backend" in app.text()
@@ -225,7 +226,8 @@ def test_a_flag_is_completed_explained_and_used() -> None:
         await until(pilot, lambda: "Checking" not in str(verdict.content), "the check")
         await pilot.press("ctrl+s")
         await pilot.pause()
-        assert "--attention-backend flashinfer" in app.of(EditCommand)[0].command
+        typed = app.of(EditCommand)[0].command
+        assert "--attention-backend flashinfer" in typed and SECRET in typed
         assert app.session.chosen.by_hand and "edited by hand" in app.text()
 
     drive(app, steps, (100, 30))

@@ -20,6 +20,7 @@ from mtpdoctor.sglang.completing import Completion, complete, explain, flag_at
 from mtpdoctor.sglang.flags import FlagTable, flag_table
 from mtpdoctor.tui.fix.command_text import CommandText
 from mtpdoctor.tui.fix.completions import CompletionList
+from mtpdoctor.tui.fix.hiding import hide
 from mtpdoctor.tui.fix.trying import Trying
 from mtpdoctor.tui.fix.verdict import VerdictLine
 from mtpdoctor.tui.fix.wording import Verdict
@@ -47,7 +48,8 @@ class CommandEditor(ModalScreen["str | None"]):
         self._table: FlagTable = flag_table(_release(session))
         self._completion: Completion | None = None
         self._then: bool | None = None  # after a completion was taken: whether its values are offered at once
-        self._start = editable_text(session)
+        self._hidden = hide(editable_text(session))
+        self._start = self._hidden.text
 
     def compose(self) -> ComposeResult:
         with Vertical(id="editor"):
@@ -164,7 +166,7 @@ class CommandEditor(ModalScreen["str | None"]):
         self.run_worker(lambda: self._checked(text), thread=True, exclusive=True, group="try")
 
     def _checked(self, text: str) -> None:
-        verdict = self._trying.verdict(text)
+        verdict = self._trying.verdict(self._hidden.revealed(text))
 
         def tell() -> None:
             if self.is_mounted and self.query_one(CommandText).text == text:
@@ -179,7 +181,7 @@ class CommandEditor(ModalScreen["str | None"]):
 
     def action_use(self) -> None:
         text = self.query_one(CommandText).text
-        self.dismiss(None if text == self._start else text)
+        self.dismiss(None if text == self._start else self._hidden.revealed(text))
 
     def action_leave(self) -> None:
         self.dismiss(None)
