@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mtpdoctor.log.types import Stage
 from mtpdoctor.report.style import Style
 from mtpdoctor.report.text import STAGES
-from mtpdoctor.text import cut, safe, width
+from mtpdoctor.text import cut, one_line, safe, wrap
 from mtpdoctor.watch.types import (
     AttemptRecord,
     End,
@@ -140,7 +140,7 @@ class WatchText:
         if event.accept_length is not None:
             figures.append(f"accept length {event.accept_length:.2f}")
         head = self._say(event.at, f"READY, it generates: {' '.join(figures)}", "green")
-        said = [f"{_LEAD}  {safe(event.said)}"] if event.said else []
+        said = [f"{_LEAD}  {one_line(event.said)}"] if event.said else []
         return [head, *said, *self._warned(event)]
 
     def _warned(self, event: Generated) -> list[str]:
@@ -153,10 +153,10 @@ class WatchText:
         out = [self._say(event.at, text, "yellow")]
         if event.behind:
             out.append(f"{_LEAD}  behind: {', '.join(event.behind)}")
-        out += [f"{_LEAD}  {safe(process_line(p))}" for p in event.processes]
+        out += [f"{_LEAD}  {one_line(process_line(p))}" for p in event.processes]
         for process in event.processes:
-            out += [f"{_LEAD}      {safe(frame)}" for frame in process.stack[-4:]]
-        out += [f"{_LEAD}  {i}. {safe(text)}" for i, text in enumerate(event.likely, 1)]
+            out += [f"{_LEAD}      {one_line(frame)}" for frame in process.stack[-4:]]
+        out += [f"{_LEAD}  {i}. {one_line(text)}" for i, text in enumerate(event.likely, 1)]
         return out
 
     def _ended(self, event: Ended) -> list[str]:
@@ -203,13 +203,15 @@ def process_line(process: Process) -> str:
 
 def history_lines(history: Sequence[AttemptRecord], columns: int = 80) -> list[str]:
     """The attempts of a launch that was retried: what was changed, how far each came, and why it ended."""
-    out = []
+    out: list[str] = []
     for record in history:
         change = "; ".join(record.edits) if record.edits else "as given"
-        rule = f"{record.rule}: " if record.rule else ""
-        text = f"{record.number}. {change} -> {_name(record.stage)}, {_seconds(record.seconds)}: {rule}{record.cause}"
-        text = safe(" ".join(text.split()))
-        out.append(text if width(text) <= columns else cut(text, columns - 3)[0] + "...")
+        why = (
+            f": {record.rule}: {record.cause}" if record.rule else f": {record.cause}" if record.cause else ""
+        )
+        text = f"{record.number}. {change} -> {_name(record.stage)}, {_seconds(record.seconds)}{why}"
+        first, *rest = wrap(safe(" ".join(text.split())), max(columns - 3, 20))
+        out += [first, *(f"   {row}" for row in rest)]
     return out
 
 

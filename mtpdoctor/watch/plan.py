@@ -40,7 +40,6 @@ class LaunchPlan:
     given: Given = field(default_factory=Given)  # what a diagnosis is made with; document: the launch
     model: str = ""  # for the name of the run's folder
     sets: tuple[str, ...] = ()  # "NAME=value" and "-NAME" against the doctor's own environment; unmasked
-    folder: Path | None = None  # where the run is kept; None: under the user's state folder
     detach: bool = False  # leave it running when the doctor goes
     pty: bool = True  # its output goes through a terminal of its own; else through a pipe
     prove: bool = True  # ask for tokens once it says that it is ready

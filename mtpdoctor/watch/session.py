@@ -24,6 +24,7 @@ from mtpdoctor.watch.plan import LaunchPlan, plan_to_follow
 from mtpdoctor.watch.source import Source
 from mtpdoctor.watch.spawn import Child, Exit, spawn
 from mtpdoctor.watch.stages import StageTracker
+from mtpdoctor.watch.stuck import Watchdog
 from mtpdoctor.watch.target import Target, target_of
 from mtpdoctor.watch.types import (
     End,
@@ -41,11 +42,7 @@ INT_PATIENCE, TERM_PATIENCE = 15.0, 15.0  # seconds for a gentle end: SIGINT, th
 _BUSY, _IDLE = 0.05, 0.25  # seconds between two looks at the log
 _GPU_STARTING, _GPU_SERVING = 1.0, 5.0
 _QUIET = 2.0  # seconds without output after trouble in somebody else's log until it is diagnosed
-_QUIET_LEVELS = (
-    "warning",
-    "error",
-    "critical",
-)  # of --log-level: such a server does not say that it is ready
+_QUIET_LEVELS = ("warning", "error", "critical")  # of --log-level: such a server does not say that it is up
 _ASK_EVERY = 3.0  # seconds between two questions whether such a server is up
 _TELLING = ("server_args=", "running on", "Granian")
 
@@ -74,11 +71,8 @@ class LaunchSession:
         self._given = given or (plan.given if plan else Given())
         self._prove = plan.prove if plan else prove
         self._gpus = GpuSampler() if gpus else None
-        self._watchdog = None
-        if watchdog and plan is not None and plan.server:
-            from mtpdoctor.watch.stuck import Watchdog
-
-            self._watchdog = Watchdog()
+        self._launches = plan is not None and plan.server
+        self._watchdog = Watchdog() if watchdog and self._launches else None
         self._kept: Kept | None = None
         if plan is not None:
             self._kept = Kept(plan, attempt, after, edits)
@@ -87,7 +81,7 @@ class LaunchSession:
             self._source = Source(paths, own=False)
         self.paths = self._source.paths
         self.log = self.paths[0]
-        self.tracker = StageTracker(Stage.IMPORT if plan is not None and plan.server else None)
+        self.tracker = StageTracker(Stage.IMPORT if self._launches else None)
         self._child: Child | None = None
         self._exit: Exit | None = None
         self._wake = threading.Event()
@@ -125,7 +119,7 @@ class LaunchSession:
                 self._asked = time.monotonic()
             child = self._child
             if child is not None and (hard or first):
-                gentle = "int" if self.plan is not None and self.plan.server else "kill"
+                gentle = "int" if self._launches else "kill"
                 self._sent = "kill" if hard else gentle
                 child.end(self._sent)
         self._wake.set()
@@ -157,7 +151,7 @@ class LaunchSession:
     def _events(self) -> Iterator[WatchEvent]:
         self._began = time.monotonic()
         yield self._launch()
-        if self.plan is not None and self.plan.server:
+        if self._launches:
             started = self.tracker.start(self._now())
             if started is not None:
                 yield started
@@ -175,7 +169,7 @@ class LaunchSession:
             if self._child is None and self._asked is not None:
                 yield self._finish(End.STOPPED, None)
                 return
-            if self._child is None or (self.plan is not None and not self.plan.server):
+            if not self._launches:
                 report = self._died_in_the_log()
                 if report is not None:
                     yield report
