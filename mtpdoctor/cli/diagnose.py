@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.write and args.command_file is None:
         raise UserError("--write needs --command-file", hint="name the file that the fix goes into")
-    given = given_from(args)
+    given = replace(given_from(args), models_here=True)
     knowledge = load_knowledge()
     reading = read_logs(args.logs, knowledge.literals, stdin=sys.stdin.buffer)
     found = installed_release()

@@ -9,7 +9,7 @@ from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
 from mtpdoctor.diagnose.contradictions import contradictions_of
 from mtpdoctor.diagnose.dating import date_log, in_words
 from mtpdoctor.diagnose.given import Given
-from mtpdoctor.diagnose.memory import asks_memory, sum_of
+from mtpdoctor.diagnose.memory import asks_memory, sum_of, with_model_here
 from mtpdoctor.diagnose.remedies import facts_for, fixes_of, launch_facts
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
 from mtpdoctor.diagnose.unknown import root_traceback
@@ -52,6 +52,8 @@ def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) 
         known = (c for c in causality.causes if c.match and not _outlived(c, attempt))
         causality = Causality(tuple(known), causality.consequences)
         outcome = "failed" if causality.causes else outcome
+    if given.models_here and any(c.match and asks_memory(c.match.rule) for c in causality.causes):
+        case = with_model_here(case)
     diagnoses = tuple(
         _diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge)
         for i, cause in enumerate(causality.causes)

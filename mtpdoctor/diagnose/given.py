@@ -21,3 +21,4 @@ class Given:
     host: HostFacts | None = None
     model: ModelFacts | None = None
     release: str | None = None
+    models_here: bool = False  # the model that a log names may be looked for on this machine

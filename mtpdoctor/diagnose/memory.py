@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from mtpdoctor.facts import Facts
+from mtpdoctor.facts import UNKNOWN, Facts, Source
 from mtpdoctor.kb.types import Condition, Rule
 from mtpdoctor.records import replace
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 PREFIX = "memory."
 # What a log says of loading holds only for the weights as they were split and stored then.
 _OF_LOADING = ("log.avail_mem_after_load_gib", "log.weights_gib", "log.draft_weights_gib")
+# What SGLang works out of the GPU's size: a log tells it where nobody tells the size.
+_OF_GPU = ("chunked_prefill_size", "cuda_graph_max_bs")
 _SPLITS = ("tp_size", "pp_size", "dp_size", "ep_size", "quantization", "enable_dp_attention", "model_path")
 
 
@@ -46,6 +48,27 @@ def _of_condition(condition: Condition) -> Iterator[str]:
         yield from _of_condition(child)
 
 
+def with_model_here(case: Case) -> Case:
+    """The case with the model that its command names, where this machine has it and the log does not say
+    that it was another."""
+    path = case.facts.look("arg.model_path")
+    if case.model is not None or not isinstance(path, str):
+        return case
+    from mtpdoctor.errors import UserError
+    from mtpdoctor.model.config import read_model
+    from mtpdoctor.model.locate import local_model
+
+    folder = local_model(path)
+    if folder is None:
+        return case
+    try:
+        model = read_model(folder)
+    except UserError:
+        return case
+    named = case.facts.look("model.architecture")
+    return replace(case, model=model) if named in (UNKNOWN, None, model.architecture) else case
+
+
 def sum_of(case: Case, facts: Facts, *, failed: bool = False) -> MemorySum | None:
     """The sum over ``facts`` (arguments in force). None where nothing of it is known."""
     from mtpdoctor.memory.summing import memory_sum
@@ -69,6 +92,11 @@ def before_launch(new: Facts, old: Facts) -> Facts:
         for name in new
         if (fact := new.fact(name)) and (not name.startswith("log.") or _holds(name, same))
     }
+    for name in _OF_GPU:
+        fact = old.fact(f"arg.{name}")
+        untouched = old.look(f"flag.{name}") == new.look(f"flag.{name}")
+        if fact is not None and fact.source is Source.LOG and untouched and fact.value is not None:
+            kept[fact.name] = fact
     return Facts(kept, new.contradictions, new.closed)
 
 

@@ -226,7 +226,7 @@ def prove(
         if not fatal:
             verified = "rules"
             break
-        step = _next_step(fatal, trial, facts_for(fatal[0].rule, trial, knowledge), seen)
+        step = _next_step(fatal, trial, fatal[0].facts or launch_facts(trial, knowledge), seen)
         if step is None:
             notes.append(f"still in its way: {fatal[0].title} ({fatal[0].rule.id})")
             break

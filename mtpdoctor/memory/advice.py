@@ -26,6 +26,7 @@ def lowered_fraction(budget: Budget, limits: Limits, seen: Printed) -> float | N
         missing = seen.wanted - (seen.free_then or 0.0) + MARGIN * before
     else:
         missing = MARGIN * before
+    missing = max(missing, _draft_pool(budget, seen) or 0.0)
     if budget.activations is not None:
         beside = budget.outside + MARGIN * before
         have = seen.pool if seen.pool is not None else before * (1 - now)
@@ -38,6 +39,22 @@ def lowered_fraction(budget: Budget, limits: Limits, seen: Printed) -> float | N
     if lower <= 0 or (least is not None and lower < least):
         return None
     return lower
+
+
+def _draft_pool(budget: Budget, seen: Printed) -> float | None:
+    """GiB that the fraction has to give back where the draft's pool found no room, by the log alone: it
+    failed over keys that grow with the pools, and as much again is needed for the values."""
+    launch, before = budget.launch, budget.before
+    if budget.activations is not None or not launch.has_draft or seen.kv is None or seen.draft_kv is not None:
+        return None
+    if before is None or seen.after is None or seen.wanted is None or launch.fraction is None:
+        return None
+    if seen.wanted < MARGIN * before:
+        return None
+    left = seen.after - before * (1 - launch.fraction)
+    draft = 2 * seen.wanted
+    room = seen.after - MARGIN * before  # pools and draft together shrink in proportion
+    return max(0.0, left - room * left / (left + draft)) if left > 0 else None
 
 
 def advise(trouble: Trouble, budget: Budget, limits: Limits, seen: Printed) -> tuple[Advice, ...]:
@@ -68,7 +85,7 @@ def _raise(budget: Budget, limits: Limits) -> list[Advice]:
         return []
     why = f"weights and pools need {limits.least:.3f} at least"
     out = [Advice("mem_fraction_static", "raise", limits.best, why)]
-    if budget.launch.fraction_typed:
+    if budget.launch.fraction_typed and limits.automatic_works:
         out.append(
             Advice(
                 "mem_fraction_static", "remove", None, "SGLang then works the share out from the GPU's size"

@@ -24,6 +24,7 @@ class Limits:
     least: float | None = None  # --mem-fraction-static with which weights and useful pools find room
     most: float | None = None  # ... that leaves room for what comes beside them
     best: float | None = None
+    automatic_works: bool | None = None  # does the share that SGLang sets by itself lie between them?
     hopeless: bool = False  # even the least is more than the most
     requests: int | None = None  # --max-running-requests that the state pool can hold
     decode_batch: int | None = None  # --cuda-graph-max-bs
@@ -45,13 +46,12 @@ def find_limits(
     most = most_fraction(budget, automatic)
     hopeless = least is not None and (least > _HIGHEST or (most is not None and least > most))
     if least is not None and most is not None and not hopeless:
-        wanted = automatic if automatic is not None else most
-        best = min(max(min(wanted, most), least), _HIGHEST)
-        best = _down(best, 2) if _down(best, 2) >= least else best
+        best = _best(least, most, automatic)
     return Limits(
         least=least,
         most=most,
         best=best,
+        automatic_works=_automatic_works(automatic, least, most),
         hopeless=hopeless,
         requests=_requests(budget),
         decode_batch=_smaller_batch(budget),
@@ -61,14 +61,28 @@ def find_limits(
     )
 
 
+def _automatic_works(automatic: float | None, least: float | None, most: float | None) -> bool | None:
+    if least is None or most is None:
+        return None
+    return least <= (automatic if automatic is not None else PLAIN_FRACTION) <= most + 0.005
+
+
+def _best(least: float, most: float, automatic: float | None) -> float:
+    """SGLang's own value where it works; else well between the bounds, for the pool is to be of use."""
+    plain = automatic if automatic is not None else PLAIN_FRACTION
+    wanted = plain if plain >= least else least + 0.6 * (most - least)
+    wanted = min(wanted, most)
+    return _down(wanted, 2) if _down(wanted, 2) >= least else max(_down(wanted), least)
+
+
 def most_fraction(budget: Budget, automatic: float | None) -> float | None:
     """The largest fraction that leaves room for what stays outside of it; that grows with the pools where
-    the draft's pool is outside. Where the model is not known: what SGLang would set."""
+    the draft's pool is outside."""
     before = budget.before
     if before is None or before <= 0:
         return None
     if budget.activations is None or budget.graphs is None:
-        return automatic if automatic is not None else PLAIN_FRACTION
+        return max(blind_fraction(budget, before), automatic or 0.0)
     room = before * (1 - MARGIN)
     beside = budget.graphs + budget.activations
 
@@ -82,6 +96,12 @@ def most_fraction(budget: Budget, automatic: float | None) -> float | None:
         middle = (low + high) / 2
         low, high = (middle, high) if works(middle) else (low, middle)
     return _down(low)
+
+
+def blind_fraction(budget: Budget, before: float) -> float:
+    """The most where the model is not known: a few GiB stay outside, more with a draft beside the pools."""
+    spare = min(1 - PLAIN_FRACTION, max(0.06, 3 / before))
+    return _down(1 - spare - (0.03 if budget.launch.has_draft else 0.0))
 
 
 def grows_outside(budget: Budget, fraction: float) -> float:

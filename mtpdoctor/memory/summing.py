@@ -52,7 +52,7 @@ def memory_sum(
         missing=missing if fits is None else (),
         notes=tuple(n for n in (words, *_notes(budget, model, weights, missing)) if n),
         trouble=trouble.value,
-        numbers=_numbers(budget, limits, seen, trouble, model, is_sure(case, budget, limits, seen, foreseen)),
+        numbers=_numbers(budget, limits, seen, trouble, is_sure(case, budget, limits, seen, foreseen)),
     )
 
 
@@ -70,6 +70,9 @@ def weights_of(model: ModelFacts | None) -> WeightFacts | None:
 
 
 def _automatic(launch: Launch, model: ModelFacts | None) -> float | None:
+    """The share that SGLang sets by itself: the one in force, where nothing was typed."""
+    if not launch.fraction_typed and launch.fraction is not None:
+        return launch.fraction
     return automatic_fraction(
         launch.arguments,
         launch.release,
@@ -240,15 +243,13 @@ def _numbers(
     limits: Limits,
     seen: Printed,
     trouble: Trouble,
-    model: ModelFacts | None,
     sure: bool,
 ) -> dict[str, float | int | str | bool]:
     """The facts ``memory.*``, by their last name; what is not known is absent."""
-    automatic = _automatic(budget.launch, model)
     values: dict[str, float | int | str | bool | None] = {
         "known": True if budget.before is not None and budget.launch.fraction is not None else None,
         "sure": sure,
-        "automatic_works": _automatic_works(automatic, limits),
+        "automatic_works": limits.automatic_works,
         "trouble": trouble.value,
         "fraction": _round(budget.launch.fraction, 6),
         "fraction_least": limits.least,
@@ -270,13 +271,6 @@ def _numbers(
         "fraction_typed": budget.launch.fraction_typed,
     }
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _automatic_works(automatic: float | None, limits: Limits) -> bool | None:
-    """Does the share that SGLang sets by itself hold the weights, and leave room for what comes beside?"""
-    if automatic is None or limits.least is None or limits.most is None:
-        return None
-    return limits.least <= automatic <= limits.most + 0.005
 
 
 def _round(value: float | None, digits: int) -> float | None:

@@ -129,7 +129,7 @@ class _Page:
             if count.printed is not None and count.printed != count.value:
                 value += f" (printed {count.printed:,})"
             parts.append(f"{value} {count.name}")
-        for row in wrap(", ".join(parts), self.width - 2):
+        for row in wrap(", ".join(parts), self.width - 2) if parts else ():
             yield f"  {row}"
 
     def bar(self, found: MemorySum) -> str:
