@@ -72,7 +72,7 @@ class LaunchSession:
         self._prove = plan.prove if plan else prove
         self._gpus = GpuSampler() if gpus else None
         self._launches = plan is not None and plan.server
-        self._watchdog = Watchdog() if watchdog and self._launches else None
+        self._watchdog = Watchdog() if watchdog else None
         self._kept: Kept | None = None
         if plan is not None:
             self._kept = Kept(plan, attempt, after, edits)
@@ -264,23 +264,23 @@ class LaunchSession:
             elif self._last_gpu is None or differs(use, self._last_gpu):
                 self._last_gpu = use
                 yield use
-        if self._child is None or self.plan is None:
-            return
         if self._asked is not None:
             self._insist()
             return
         if self._watchdog is not None and not self._asides.looking and self._watchdog.due(now):
-            self._asides.look(self._child.processes(), self._watchdog, self._now)
-        if not self._ready and self.plan.server:
+            pids = self._child.processes() if self._launches and self._child else ()
+            self._asides.look(pids, self._watchdog, self._now)
+        if not self._ready and self._launches and self._child is not None:
             self._ask_quiet(now)
-            limit = self.plan.ready_timeout
+            limit = self.plan.ready_timeout if self.plan else None
             if limit is not None and now > limit and not self._late:
                 self._late = True
                 self._child.end("kill")
 
     def _insist(self) -> None:
         """The gentle end did not help: SIGTERM, then SIGKILL."""
-        assert self._child is not None and self._asked is not None
+        if self._child is None or self._asked is None:
+            return
         waited = time.monotonic() - self._asked
         for how, limit in (("kill", INT_PATIENCE + TERM_PATIENCE), ("term", INT_PATIENCE)):
             if waited > limit and self._sent not in (how, "kill"):

@@ -20,6 +20,7 @@ from mtpdoctor.log.types import Stage
 from mtpdoctor.watch import session as session_module
 from mtpdoctor.watch.plan import LaunchPlan
 from mtpdoctor.watch.session import LaunchSession, watch_command, watch_log
+from mtpdoctor.watch.stuck import Watchdog
 from mtpdoctor.watch.types import (
     End,
     Ended,
@@ -28,6 +29,7 @@ from mtpdoctor.watch.types import (
     Output,
     Ready,
     StageReached,
+    Stuck,
     WatchEvent,
 )
 
@@ -305,3 +307,15 @@ def test_a_container_that_died_is_diagnosed_when_its_log_ends() -> None:
     session = watch_command([sys.executable, "-c", code, str(REAL / "port_in_use.log")], prove=False)
     end = ended(until(session, Ended))
     assert end.how is End.DIED and end.report is not None and end.report.outcome == "failed"
+
+
+def test_a_log_in_which_nothing_moves_is_said_to_stand_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("[2026-11-29 15:20:22 TP0] Load weight begin. avail mem=1 GB\n")
+    session = watch_log([str(log)], prove=False)
+    monkeypatch.setattr(session, "_watchdog", Watchdog(scale=0.001))
+    seen = until(session, Stuck, session.end)
+    stuck = next(e for e in seen if isinstance(e, Stuck))
+    assert stuck.stage is Stage.WEIGHTS and stuck.processes == () and ended(seen).how is End.STOPPED
