@@ -61,6 +61,11 @@ def read_logs(
     return _read(sources, literals)
 
 
+def read_sources(sources: Sequence[LogSource], literals: Iterable[str] = ()) -> LogReading:
+    """The reading of inputs that are open already; they stay open, for the lines asked for later."""
+    return _read(sources, literals)
+
+
 def reading_from_text(text: str, literals: Iterable[str] = (), name: str = "log") -> LogReading:
     """The reading of a text that is at hand."""
     return _read([LogSource.of_bytes(text.encode("utf-8", "surrogatepass"), name)], literals)

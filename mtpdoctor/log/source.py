@@ -93,10 +93,11 @@ def _pread(fd: int, size: int, offset: int) -> bytes:
         raise UserError(f"reading the log failed at byte {offset}: {e.strerror}") from None
 
 
-def open_source(path: str, *, stdin: BinaryIO | None = None) -> LogSource:
+def open_source(path: str, *, stdin: BinaryIO | None = None, limit: int | None = None) -> LogSource:
     """The input at ``path``; ``-`` is ``stdin`` (default: the process's own).
 
-    An empty input is a source of size 0. Raises UserError: no such file, a directory, no permission,
+    ``limit``: bytes that compressed input is unpacked to at most; the rest is left out and said so
+    (``truncated``). An empty input is a source of size 0. Raises UserError: no such file, a directory, no permission,
     something that is no log (an executable, an image, weights, an archive), nothing readable in a
     damaged compressed file.
     """
@@ -113,7 +114,21 @@ def open_source(path: str, *, stdin: BinaryIO | None = None) -> LogSource:
     if not stat.S_ISREG(mode):
         with os.fdopen(fd, "rb", buffering=0) as f:
             return _open_stream(path, f)
-    return _open_regular(path, fd, 0)
+    return _open_regular(path, fd, 0, limit)
+
+
+def open_stream(name: str, stream: IO[bytes], *, limit: int | None = None) -> LogSource:
+    """The input that ``stream`` gives from where it stands (a member of an archive, a remote file), unpacked
+    where it is compressed. ``limit`` as for :func:`open_source`; it holds for plain input too. Raises UserError.
+    """
+
+    def read(n: int) -> bytes:
+        try:
+            return stream.read(n) or b""
+        except (OSError, EOFError) as e:
+            raise UserError(f"{name}: reading failed: {getattr(e, 'strerror', None) or e}") from None
+
+    return _spilled(name, read, limit)
 
 
 def _cannot_open(path: str, e: Exception) -> UserError:
@@ -144,7 +159,7 @@ def _open_stream(name: str, stream: IO[bytes]) -> LogSource:
     return _spilled(name, read)
 
 
-def _open_regular(name: str, fd: int, base: int) -> LogSource:
+def _open_regular(name: str, fd: int, base: int, limit: int | None = None) -> LogSource:
     size = max(os.fstat(fd).st_size - base, 0)
     source = LogSource(name, size, fd=fd, base=base)
     try:
@@ -160,7 +175,7 @@ def _open_regular(name: str, fd: int, base: int) -> LogSource:
             position += len(data)
             return data
 
-        spilled = _spilled(name, read)
+        spilled = _spilled(name, read, limit)
     except BaseException:
         source.close()
         raise
@@ -172,8 +187,8 @@ def _encoding_of(head: bytes) -> str | None:
     return next((name for bom, name in _BOMS if head.startswith(bom)), None)
 
 
-def _spilled(name: str, read: Callable[[int], bytes]) -> LogSource:
-    """Everything ``read`` gives, decompressed and transcoded, as a source of its own."""
+def _spilled(name: str, read: Callable[[int], bytes], limit: int | None = None) -> LogSource:
+    """What ``read`` gives, decompressed and transcoded, as a source of its own: all of it, or ``limit`` bytes."""
     from mtpdoctor.log.decompress import Damage, decompressed
 
     first = b""
@@ -197,6 +212,10 @@ def _spilled(name: str, read: Callable[[int], bytes]) -> LogSource:
     rest = _chain(head, pieces)
     try:
         for piece in _transcoded(rest, encoding) if encoding else rest:
+            if limit is not None and spill.size + len(piece) > limit:
+                spill.write(piece[: limit - spill.size])
+                damage.text = f"it unpacks to more than {limit >> 20} MiB: the rest is left out"
+                break
             spill.write(piece)
         source = spill.source()
         source.truncated = damage.text
@@ -240,11 +259,11 @@ class _Spill:
     def __init__(self, name: str) -> None:
         self._name = name
         self._file: IO[bytes] = io.BytesIO()
-        self._size = 0
+        self.size = 0
 
     def write(self, data: bytes) -> None:
         try:
-            if self._size <= _IN_MEMORY < self._size + len(data):
+            if self.size <= _IN_MEMORY < self.size + len(data):
                 import tempfile
 
                 large = tempfile.TemporaryFile(prefix="mtpdoctor-")  # noqa: SIM115 - lives as long as the source
@@ -257,11 +276,11 @@ class _Spill:
                 f"{self._name}: cannot be unpacked to a temporary file: {e.strerror}",
                 hint="free some space, or point TMPDIR to a larger disk",
             ) from None
-        self._size += len(data)
+        self.size += len(data)
 
     def source(self) -> LogSource:
         self._file.flush()
-        return LogSource(self._name, self._size, file=self._file)
+        return LogSource(self._name, self.size, file=self._file)
 
     def close(self) -> None:
         self._file.close()
