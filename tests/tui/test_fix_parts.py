@@ -124,7 +124,7 @@ def test_the_verdict_of_a_check_in_one_line(check, kind: str, says: str) -> None
 
 def test_what_is_silently_lost_goes_with_the_verdict() -> None:
     verdict = check_verdict(checked("accept", problem("No overlap", "degrades")))
-    assert verdict.points == ("but No overlap (MTP9999)",)
+    assert verdict.points == ("but: No overlap (MTP9999)",)
 
 
 def test_the_verdict_of_a_session_follows_what_is_known() -> None:

@@ -41,6 +41,8 @@ class CommandEditor(ModalScreen["str | None"]):
         Binding("escape", "leave", "Leave"),
     ]
 
+    checking = True  # what is typed is tried at once
+
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
@@ -160,6 +162,8 @@ class CommandEditor(ModalScreen["str | None"]):
 
     # -- the check -------------------------------------------------------------------------------------
     def _check(self) -> None:
+        if not self.checking:
+            return
         text = self.query_one(CommandText).text
         self.query_one(VerdictLine).set_verdict(Verdict("busy", "Checking ..."))
         self._explain()

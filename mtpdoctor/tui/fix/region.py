@@ -43,7 +43,7 @@ class FixRegion(Vertical):
         super().__init__(id=id)
         self._session: Session | None = None
         self._offers: tuple[Offer, ...] = ()
-        self._begun: object = None  # the report or check whose first choice has been made
+        self._begun: tuple[object, ...] = ()  # the report or check whose first choice has been made
 
     def compose(self) -> ComposeResult:
         with Container(id="fix-halves"):
@@ -85,8 +85,9 @@ class FixRegion(Vertical):
 
     def _begin(self, session: Session) -> None:
         """Switch on what is safe, once for every problem that is looked at."""
-        what = (id(session.report), id(session.check), session.diagnosis)
-        if what == self._begun or not self._offers or session.base is None:
+        what = (session.report, session.check, session.diagnosis)
+        same = len(self._begun) == len(what) and all(a is b for a, b in zip(self._begun, what, strict=True))
+        if same or not self._offers or session.base is None:
             return
         self._begun = what
         if session.chosen == Chosen() and (edits := first_choice(self._offers)):

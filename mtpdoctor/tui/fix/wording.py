@@ -53,12 +53,12 @@ def check_verdict(check: CheckReport) -> Verdict:
     release = f"SGLang {check.sglang_version}" if check.sglang_version else "this release"
     stops = [p for p in check.problems if p.decisive]
     losses = [
-        f"but {_named(p.title, p.rule)}" for p in check.problems if p.certain and p.severity == "degrades"
+        f"but: {_named(p.title, p.rule)}" for p in check.problems if p.certain and p.severity == "degrades"
     ]
     if check.verdict == "reject":
         head = "Would not start" + (f": {_named(stops[0].title, stops[0].rule)}" if stops else "")
         return Verdict(
-            "bad", head, tuple(f"and {_named(p.title, p.rule)}" for p in stops[1:]) + tuple(losses)
+            "bad", head, tuple(f"and: {_named(p.title, p.rule)}" for p in stops[1:]) + tuple(losses)
         )
     if check.verdict == "accept":
         return Verdict("good", f"Would start: {release} takes it, no rule foresees a failure", tuple(losses))

@@ -29,7 +29,7 @@ class GpuGraphs(Static):
 
     def _draw(self) -> None:
         if not self._tracks:
-            self.update(Content.styled("GPU memory: nothing measured yet", "$text-muted"))
+            self.update(Content.styled("no GPU memory seen yet", "$text-muted"))
             return
         width = max(self.content_size.width, 10)
         lines: list[Content] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from time import monotonic as clock
 from typing import ClassVar
 
 from textual import events, on
@@ -16,6 +16,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.launch.document import LaunchDocument
+from mtpdoctor.text import one_line
 from mtpdoctor.tui.launch.gpus import GpuGraphs
 from mtpdoctor.tui.launch.history import AttemptHistory
 from mtpdoctor.tui.launch.stages import StageList
@@ -63,6 +64,7 @@ class LaunchRegion(Vertical):
         self._state = LaunchState()
         self._began = 0.0
         self._ticks: Timer | None = None
+        self._shown: object = None
 
     def compose(self) -> ComposeResult:
         yield Static("", markup=False, id="launch-head")
@@ -128,7 +130,7 @@ class LaunchRegion(Vertical):
         self.query_one(OutputTail).clear()
         self.query_one("#launch-below", ContentSwitcher).current = "launch-tail"
         self._launcher = Launcher(watched)
-        self._began = time.monotonic()
+        self._began = clock()
         self._launcher.start()
         if self._ticks is not None:
             self._ticks.resume()
@@ -175,24 +177,28 @@ class LaunchRegion(Vertical):
     def _draw(self) -> None:
         begun = self._state.launched is not None or self._launcher is not None
         history = self._session is not None and bool(self._session.history)
+        now = clock() - self._began if self.running else self._state.at
+        head = headline(self._state, now)
+        if self._launcher is not None and self._state.launched is None:
+            head = ("busy", "Starting ...")
+        shown = (begun, history, head, stage_rows(self._state, now), self._state.gpus, notes_of(self._state))
+        if shown == self._shown:  # ten times a second: only what has changed is drawn
+            return
+        self._shown = shown
+        _, _, (kind, text), rows, tracks, notes = shown
         self.query_one("#launch-empty").display = not begun and not history
         self.query_one("#launch-body").display = begun or history
         self.query_one("#launch-top").display = begun
-        now = time.monotonic() - self._began if self.running else self._state.at
-        kind, text = headline(self._state, now)
-        if self._launcher is not None and self._state.launched is None:
-            kind, text = "busy", "Starting ..."
-        clean = cleaner_of(self._session) if self._session is not None else None
-        self.query_one("#launch-head", Static).update(
-            Content.styled(clean.line(text) if clean else text, _STYLES[kind])
-        )
-        self.query_one(StageList).set_rows(stage_rows(self._state, now))
-        self.query_one(GpuGraphs).set_tracks(self._state.gpus)
-        notes = notes_of(self._state)
+        self.query_one("#launch-head", Static).update(Content.styled(self._clean(text), _STYLES[kind]))
+        self.query_one(StageList).set_rows(rows)
+        self.query_one(GpuGraphs).set_tracks(tracks)
         self.query_one("#launch-notes").display = bool(notes)
         self.query_one("#launch-notes > Static", Static).update(
-            Content("\n").join(Content.styled(clean.line(t) if clean else t, _STYLES[k]) for k, t in notes)
+            Content("\n").join(Content.styled(self._clean(t), _STYLES[k]) for k, t in notes)
         )
+
+    def _clean(self, text: str) -> str:
+        return cleaner_of(self._session).line(text) if self._session is not None else one_line(text)
 
     # -- what the person wants -------------------------------------------------------------------------
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
