@@ -43,6 +43,7 @@ class WatchText:
         self._gpus: GpuUse | None = None
         self._serving = False
         self._stuck = False
+        self._follows = False  # somebody else's launch
 
     def lines(self, event: WatchEvent, *, live: bool = False) -> list[str]:
         """Lines to be printed and kept. ``live``: what only ``status`` needs to show is left out."""
@@ -89,8 +90,14 @@ class WatchText:
 
     # -- one kind each -----------------------------------------------------------------------------------
     def _launched(self, event: Launched) -> list[str]:
-        if event.pid is None:
-            return [self._say(event.at, f"following {event.log}", "dim")]
+        self._follows = event.pid is None
+        if self._follows:
+            text = (
+                f"following {event.command}; kept in {event.log}"
+                if event.command
+                else f"following {event.log}"
+            )
+            return [self._say(event.at, text, "dim")]
         out = [self._say(event.at, f"launched, pid {event.pid}; log kept in {event.log}", "bold")]
         out += [self._say(event.at, f"environment: {text}", "dim") for text in event.environment]
         return out
@@ -163,13 +170,18 @@ class WatchText:
         after = f"after {_seconds(event.at)}"
         if event.how is End.DETACHED:
             return [self._say(event.at, "left running; mtpdoctor runs lists it", "bold")]
+        style = "bold"
         if event.how is End.STOPPED:
-            text = f"ended as asked, {after}" + _code(event.code)
+            text = f"{'no longer watched' if self._follows else 'ended as asked'}, {after}"
         elif event.report is not None and event.report.outcome == "failed":
-            text = f"DIED at {_name(event.stage)}, {after}" + _code(event.code)
+            text, style = f"DIED at {_name(event.stage)}, {after}", "red"
+        elif self._follows:
+            text = f"the log ended at {_name(event.stage)}, {after}"
         else:
-            text = f"ended by itself at {_name(event.stage)}, {after}" + _code(event.code)
-        out = [self._say(event.at, text, "red" if event.how is End.DIED else "bold")]
+            text, style = f"ended by itself at {_name(event.stage)}, {after}", "red"
+        if not self._follows:
+            text += _code(event.code)
+        out = [self._say(event.at, text, style)]
         if event.left_over:
             pids = ", ".join(map(str, event.left_over))
             out.append(self._say(event.at, f"left behind by it, and killed: pid {pids}", "yellow"))

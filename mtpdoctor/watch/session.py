@@ -205,7 +205,8 @@ class LaunchSession:
             self._asked = None
             self.end()
         sets = tuple(map(kept.masked, plan.sets))
-        return Launched(self._now(), child.pid, kept.run.command, self.log, sets)
+        pid = child.pid if plan.server else None
+        return Launched(self._now(), pid, kept.run.command, self.log, sets)
 
     def _read(self) -> Generator[WatchEvent, None, bool]:
         """What is new in the log. Returns whether there was anything."""
@@ -221,7 +222,7 @@ class LaunchSession:
         for line in (*piece.lines, *piece.bars):
             self._quiet_since = now
             self._note(line, now)
-            yield from self.tracker.feed(line, now, late=piece.old)
+            yield from self.tracker.feed(line, now, late=piece.old or not self._launches)
         if self.tracker.ready_line is None:
             self._ready = self._ready and self._asked_up  # else it begins anew
         elif not self._ready and not self._source.old:

@@ -299,7 +299,8 @@ def test_a_program_that_shows_a_log_is_followed_and_ended(tmp_path: Path) -> Non
     seen = until(session, Ready, session.end)
     assert ended(seen).how is End.STOPPED
     launched = seen[0]
-    assert isinstance(launched, Launched) and not Path(f"/proc/{launched.pid}").exists()
+    assert isinstance(launched, Launched) and launched.pid is None and sys.executable in launched.command
+    assert session.run is not None and not Path(f"/proc/{session.run.pid}").exists()
 
 
 def test_a_container_that_died_is_diagnosed_when_its_log_ends() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +41,34 @@ def test_as_far_as_the_whole_log_says(path: Path) -> None:
     marks = [m.stage for m in attempt.marks if m.stage is not Stage.ARGPARSE]
     assert tracker.stage is max(marks, key=lambda s: s.order, default=Stage.ENV)
     assert (tracker.ready_line is not None) == (attempt.ready is not None)
+
+
+def _wrap() -> Any:
+    """The transports that the tests of reading logs use."""
+    path = Path(__file__).resolve().parents[1] / "log" / "wrap.py"
+    spec = importlib.util.spec_from_file_location("wrapped_logs", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+WRAP = _wrap()
+
+
+def followed(data: bytes, size: int) -> list[tuple[Stage, str | None]]:
+    tracker, cutter = StageTracker(), LineCutter()
+    lines = [line for at in range(0, len(data), size) for line in cutter.feed(data[at : at + size]).lines]
+    events = [event for line in (*lines, *cutter.last().lines) for event in tracker.feed(line, 0.0)]
+    return [(event.stage, event.rank) for event in events if isinstance(event, StageReached)]
+
+
+@pytest.mark.parametrize("transport", WRAP.TRANSPORTS)
+def test_however_the_log_is_carried(transport: str) -> None:
+    """Live, where the transport is learned from what has come so far."""
+    path = DATA / "h200_logs" / "dp2_ready.log"
+    lines = path.read_text().splitlines()[1:]
+    assert followed(WRAP.wrap(lines, transport), 1500) == followed("\n".join(lines).encode(), 1500)
 
 
 def test_each_rank_has_its_own_stages_and_times() -> None:
