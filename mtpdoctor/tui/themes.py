@@ -17,7 +17,12 @@ DARK = Theme(
     surface="#1a1f26",
     panel="#252c35",
     dark=True,
-    variables={"footer-key-foreground": "#e8b45f", "border": "#3a4450"},
+    variables={
+        "text-muted": "#98a4b0",
+        "text-disabled": "#6d7884",
+        "footer-key-foreground": "#e8b45f",
+        "border": "#3a4450",
+    },
 )
 LIGHT = Theme(
     name="doctor-light",
@@ -32,7 +37,12 @@ LIGHT = Theme(
     surface="#f3f3ef",
     panel="#e4e5e0",
     dark=False,
-    variables={"footer-key-foreground": "#8a5300", "border": "#b9bcb4"},
+    variables={
+        "text-muted": "#565f68",
+        "text-disabled": "#7d858c",
+        "footer-key-foreground": "#8a5300",
+        "border": "#b9bcb4",
+    },
 )
 HIGH_CONTRAST = Theme(
     name="doctor-high-contrast",

@@ -100,7 +100,7 @@ def parts_of_check(check: CheckReport | None, given: bool) -> Iterator[Part]:
         if problem.rule:
             yield Rule(problem.rule, f"All about {problem.rule}")
     if check.problems:
-        yield Go("fix", "Fix the command")
+        yield Go("fix", "Fix the command (4)")
     else:
         yield Go("launch", "Launch it and watch")
     for note in check.notes:
@@ -220,7 +220,7 @@ class _Page:
             head = "Fix" if len(diagnosis.fixes) == 1 else f"Fix {number}"
             yield Said(f"{self.sentence(fix.title)} ({fix.safety})", head=head, kind=fix.safety)
         if diagnosis.fixes:
-            yield Go("fix", "See the fixed command")
+            yield Go("fix", "See the fixed command (4)")
 
     # -- the rest --------------------------------------------------------------------------------------
     def findings(self) -> Iterator[Part]:

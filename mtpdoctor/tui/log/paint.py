@@ -92,7 +92,12 @@ class Painter:
         text = self.text_of(line, layout, folded)
         body = self._body(line, text, mark, layout, spans, folded)
         strip = Strip(body).crop(start, end if end is not None else start + layout.room)
-        out = Strip.join([Strip(gutter), strip]).extend_cell_length(layout.width, plain)
+        rest = (
+            self._style(_name(mark))
+            if mark is not None and mark.kind in (Kind.ROOT, Kind.EVIDENCE)
+            else plain
+        )
+        out = Strip.join([Strip(gutter), strip]).extend_cell_length(layout.width, Style(bgcolor=rest.bgcolor))
         out = out.crop(0, layout.width)
         if cursor:
             return out.apply_style(self._style("cursor"))

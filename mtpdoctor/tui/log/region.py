@@ -29,6 +29,7 @@ from mtpdoctor.tui.messages import CopyText
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.work import in_thread
 
+NO_LOG = "No log is open. o leads to the logs of this machine."
 _PAUSE = 0.12  # seconds of quiet after a key before a search begins
 _TOLD = (Kind.ROOT, Kind.EVIDENCE, Kind.FINDING, Kind.CONSEQUENCE, Kind.READY, Kind.ERROR)
 
@@ -61,14 +62,16 @@ class LogRegion(Vertical):
         self._marks: Marks = {}
         self._rank: str | None = None
         self._fold = False
-        self._said = "no log is open"
+        self._said = ""
         self._origin = 1
         self._reading: LogReading | None = None
         self._work: dict[str, Worker[Any]] = {}
         self._shown_of: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        yield LogView(id="lines")
+        view = LogView(id="lines")
+        view.hint = NO_LOG
+        yield view
         yield LogStatus("", markup=False)
         yield Prompt()
 
@@ -86,6 +89,8 @@ class LogRegion(Vertical):
         """Show what this session holds."""
         if session.logs != self._paths:
             self.open(session.logs)
+        if not session.logs and session.errors:
+            self.view.hint = session.errors[-1]
         seen = (session.report, session.reading, session.diagnosis)
         if seen == self._shown_of:
             return
@@ -111,9 +116,10 @@ class LogRegion(Vertical):
         self.moved = False
         self.view.marks, self.view.ranks, self.view.pattern = {}, (), None
         self.view.show_document(None, Rows(0))
+        self.view.hint = "" if paths else NO_LOG
         if paths:
             self._load(0)
-        self._tell("" if paths else "no log is open")
+        self._tell("")
 
     def _load(self, file: int, number: int | None = None) -> None:
         """Show a file, at a line or at its end."""
@@ -133,7 +139,9 @@ class LogRegion(Vertical):
             try:
                 document = await in_thread(lambda: LogDocument.open(path, file))
             except UserError as error:
-                self._tell(str(error))
+                self.view.hint = str(error)
+                self.view.restyle()
+                self._tell("")
                 return
             self._documents[file] = document
             self.view.show_document(document, all_rows(document))
@@ -349,7 +357,8 @@ class LogRegion(Vertical):
                 ended = True
                 raise
             self.view.show_rows(rows, self.view.number)
-            self._tell(f"{document.count - len(rows):,} lines hidden")
+            hidden = document.count - len(rows)
+            self._tell(f"{hidden:,} line{'' if hidden == 1 else 's'} hidden")
 
         self._do("rows", choose)
 

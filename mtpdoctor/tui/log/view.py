@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import ClassVar
 
+from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
@@ -15,7 +16,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from mtpdoctor.text import cut, width
+from mtpdoctor.text import cut, one_line, width
 from mtpdoctor.tui.log.document import LogDocument
 from mtpdoctor.tui.log.marks import Mark
 from mtpdoctor.tui.log.paint import STYLES, Layout, Painter, layout_of
@@ -58,6 +59,7 @@ class LogView(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.document: LogDocument | None = None
+        self.hint = ""  # where there is no document
         self.rows = Rows(0)
         self.marks: dict[int, Mark] = {}
         self.ranks: tuple[str, ...] = ()
@@ -162,7 +164,10 @@ class LogView(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if self.document is None or not len(self.rows):
-            return Strip.blank(self.room.width, self._style(""))
+            text = one_line(self.hint) if y == 1 else ""
+            return Strip([Segment(f"  {text}", self._style("number"))]).adjust_cell_length(
+                self.room.width, self._style("")
+            )
         layout = self.columns
         placed = self._placed(layout)
         if y >= len(placed):
@@ -304,8 +309,6 @@ class LogView(ScrollView, can_focus=True):
 
 def _filled(strip: Strip, style: Style) -> Strip:
     """The widget's own colours where a style has none."""
-    from rich.segment import Segment
-
     return Strip(
         [Segment(s.text, style + s.style if s.style is not None else style) for s in strip], strip.cell_length
     )
