@@ -65,7 +65,7 @@ def with_edits(base: LaunchDocument, edits: Sequence[Edit]) -> Trial:
         document = base.apply(edits)
     except UserError as error:
         return Trial(tuple(edits), None, str(error))
-    return Trial(tuple(edits), document, None, base.diff(document) or None)
+    return Trial(tuple(edits), document, None, base.diff(document, base.name.lstrip("/")) or None)
 
 
 def with_text(base: LaunchDocument, text: str) -> Trial:
@@ -73,13 +73,13 @@ def with_text(base: LaunchDocument, text: str) -> Trial:
     if text == base.text:
         return Trial((), base)
     try:
-        try:
-            document = read_launch(text, name=base.name, form=base.form, table=base.table)
-        except UserError:
-            document = read_launch(text, table=base.table)
+        document = read_launch(text, name=base.name, form=base.form, table=base.table)
     except UserError as error:
-        return Trial((), None, str(error))
-    return Trial((), document, None, base.diff(document) or None)
+        try:
+            document = read_launch(text, table=base.table)
+        except UserError:
+            return Trial((), None, str(error))
+    return Trial((), document, None, base.diff(document, base.name.lstrip("/")) or None)
 
 
 def checked(document: LaunchDocument, case: Case, given: Given, knowledge: Knowledge) -> CheckReport:

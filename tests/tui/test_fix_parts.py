@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import made
 import pytest
@@ -24,7 +26,7 @@ from made import (
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.types import Finding
 from mtpdoctor.launch.document import read_launch
-from mtpdoctor.tui.fix.command_view import command_content, diff_content
+from mtpdoctor.tui.fix.command_view import command_content, diff_content, to_copy
 from mtpdoctor.tui.fix.editor import editable_text
 from mtpdoctor.tui.fix.hiding import hide
 from mtpdoctor.tui.fix.offers import (
@@ -129,7 +131,9 @@ def test_what_is_silently_lost_goes_with_the_verdict() -> None:
 
 def test_the_verdict_of_a_session_follows_what_is_known() -> None:
     session = failed()
-    assert verdict_of(session).kind == "none"
+    assert verdict_of(session).kind == "none" and "command that failed" in verdict_of(session).head
+    asked = Session(Given(), base=session.base, check=checked("reject", problem("No such flag")))
+    assert "No such flag" in verdict_of(asked).head, "without a log, the check of the command as it is"
     assert verdict_of(with_chosen(session, BUFFER)).kind == "busy"
     assert verdict_of(with_chosen(session, BUFFER, check=checked())).kind == "good"
     broken = replace(session, chosen=Chosen((), None, problem="no container here"))
@@ -168,6 +172,24 @@ def test_the_diff_is_in_the_form_of_the_file() -> None:
 def test_the_diff_of_one_line_is_flag_by_flag() -> None:
     shown = diff_content(with_chosen(failed(), BUFFER)).plain
     assert shown == "- --mamba-scheduler-strategy no_buffer\n+ --mamba-scheduler-strategy extra_buffer"
+
+
+def test_what_is_copied_can_be_pasted_or_given_to_patch(tmp_path: Path) -> None:
+    session = with_chosen(failed(), BUFFER)
+    assert to_copy(session, False) == (session.chosen.command, "the command")
+    assert to_copy(session, True) == to_copy(session, False), "a one-line command is pasted whole"
+    plain = failed()
+    assert plain.base is not None and to_copy(plain, False) == (plain.base.text, "the command")
+    assert to_copy(Session(Given()), False) is None
+    file = with_chosen(failed(made.COMPOSE, "compose.yaml"), BUFFER)
+    copied = to_copy(file, True)
+    assert copied is not None and file.chosen.document is not None
+    (tmp_path / "compose.yaml").write_text(made.COMPOSE)
+    patched = subprocess.run(
+        ["git", "apply", "-"], input=copied[0], text=True, cwd=tmp_path, capture_output=True, check=False
+    )
+    assert patched.returncode == 0, patched.stderr
+    assert (tmp_path / "compose.yaml").read_text() == file.chosen.document.text
 
 
 def test_a_one_line_command_is_edited_flag_by_flag_and_a_file_as_it_stands() -> None:

@@ -47,7 +47,7 @@ def test_fix(snap_compare: Any, fix_session: Session, size: tuple[int, int], the
 
 def test_fix_as_a_diff_of_a_file(snap_compare: Any) -> None:
     session = with_chosen(failed(made.COMPOSE, "compose.yaml"), BUFFER, check=checked("accept"))
-    assert snap_compare(OneRegion(FixRegion(), session), press=["d"], terminal_size=SMALL)
+    assert snap_compare(OneRegion(FixRegion(), session), terminal_size=SMALL)
 
 
 def test_fix_in_high_contrast_would_not_start(snap_compare: Any) -> None:

@@ -45,6 +45,10 @@ class CommandText(TextArea):
         """The cursor as characters from the start."""
         return self._lines.get_index_from_location(self.cursor_location)
 
+    def go_to(self, index: int) -> None:
+        """The cursor to a place, as characters from the start."""
+        self.move_cursor(self._lines.get_location_from_index(index))
+
     def put(self, start: int, end: int, text: str) -> None:
         """Put ``text`` in place of the characters ``start`` to ``end``, with the cursor behind it."""
         at = self._lines.get_location_from_index

@@ -18,13 +18,13 @@ _SIGNS = {"+": "$text-success", "-": "$text-error", "@": "$text-primary"}
 
 
 class CommandView(VerticalScroll):
-    """``as_diff`` tells which of the two is shown."""
+    """``as_diff`` tells which of the two is shown; at first the diff where the launch stands in a file."""
 
     DEFAULT_CSS = beside(__file__)
 
     def __init__(self) -> None:
         super().__init__()
-        self.as_diff = False
+        self._wanted: bool | None = None
         self._session: Session | None = None
 
     def compose(self) -> ComposeResult:
@@ -34,8 +34,14 @@ class CommandView(VerticalScroll):
         self._session = session
         self._draw()
 
+    @property
+    def as_diff(self) -> bool:
+        if self._wanted is not None:
+            return self._wanted
+        return self._session is not None and bool(self._session.chosen.diff) and in_a_file(self._session)
+
     def toggle_diff(self) -> None:
-        self.as_diff = not self.as_diff
+        self._wanted = not self.as_diff
         self._draw()
 
     def on_resize(self, _: events.Resize) -> None:
@@ -49,6 +55,22 @@ class CommandView(VerticalScroll):
         self.query_one(Static).update(
             diff_content(session) if self.as_diff else command_content(session, width)
         )
+
+
+def in_a_file(session: Session) -> bool:
+    """The launch stands in a text of several lines: a script, a compose file, a manifest."""
+    return session.base is not None and "\n" in session.base.text.strip()
+
+
+def to_copy(session: Session, as_diff: bool) -> tuple[str, str] | None:
+    """(text, what it is) of what ``c`` copies, unmasked: the patch where the diff of a file is shown, else the
+    command to paste: the chosen one, or the one as it is. None where no command is known."""
+    chosen = session.chosen
+    if as_diff and chosen.diff and in_a_file(session):
+        return chosen.diff, "the diff"
+    document = chosen.document or (session.base if chosen.command is None else None)
+    command = command_line(document.command) if document is not None else chosen.command
+    return (command, "the command") if command is not None else None
 
 
 def command_content(session: Session, width: int) -> Content:
@@ -82,7 +104,7 @@ def diff_content(session: Session) -> Content:
     chosen, base = session.chosen, session.base
     if base is None or (chosen.document is None and chosen.command is None):
         return Content.styled("nothing is switched on: nothing changes", "$text-muted")
-    if "\n" in base.text.strip() and chosen.diff:
+    if in_a_file(session) and chosen.diff:
         rows = [(row[:1], row) for row in clean.text(chosen.diff).splitlines()]
     else:
         pairs = diff(command_line(base.command), chosen.command, chosen.edits)

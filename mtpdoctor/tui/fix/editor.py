@@ -70,7 +70,7 @@ class CommandEditor(ModalScreen["str | None"]):
 
     def on_mount(self) -> None:
         area = self.query_one(CommandText)
-        area.move_cursor(area.document.end)
+        area.go_to(len(area.text.rstrip()))
         area.focus()
         self._timer = self.set_timer(0.01, self._check)
 

@@ -12,9 +12,9 @@ from textual.containers import Container, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Edit
-from mtpdoctor.tui.fix.command_view import CommandView
+from mtpdoctor.text import one_line
+from mtpdoctor.tui.fix.command_view import CommandView, in_a_file, to_copy
 from mtpdoctor.tui.fix.offers import Offer, Row, first_choice, offers_of, with_offer
 from mtpdoctor.tui.fix.remedies import RemedyList
 from mtpdoctor.tui.fix.verdict import VerdictLine
@@ -78,8 +78,8 @@ class FixRegion(Vertical):
         self.query_one("#fix-why").display = bool(self._offers)
         self._look(self._looked_at())
         self.query_one("#fix-command").display = session.base is not None or bool(session.chosen.command)
-        self.query_one("#fix-form", Static).update(_form(session, self.query_one(CommandView).as_diff))
         self.query_one(CommandView).show(session)
+        self.query_one("#fix-form", Static).update(_form(session, self.query_one(CommandView).as_diff))
         self.query_one(VerdictLine).set_verdict(verdict_of(session))
         self._begin(session)
 
@@ -143,23 +143,14 @@ class FixRegion(Vertical):
         self.post_message(ChooseEdits(()))
 
     def action_copy(self) -> None:
-        command = self._command()
-        if command is None:
+        session = self._session
+        copied = to_copy(session, self.query_one(CommandView).as_diff) if session is not None else None
+        if session is None or copied is None:
             self.notify("there is no command to copy", severity="warning", markup=False)
             return
-        hidden = self._session is not None and cleaner_of(self._session).text(command) != command
-        self.post_message(CopyText(command, "the command, with its secrets," if hidden else "the command"))
-
-    def _command(self) -> str | None:
-        """The command to paste: the chosen one, else the one as it is. Unmasked."""
-        session = self._session
-        if session is None:
-            return None
-        if session.chosen.document is not None:
-            return command_line(session.chosen.document.command)
-        if session.chosen.command is not None or session.base is None:
-            return session.chosen.command
-        return command_line(session.base.command)
+        text, what = copied
+        hidden = cleaner_of(session).text(text) != text
+        self.post_message(CopyText(text, f"{what}, with its secrets," if hidden else what))
 
     def action_edit(self) -> None:
         session = self._session
@@ -176,9 +167,11 @@ class FixRegion(Vertical):
 
     def action_launch(self) -> None:
         session = self._session
-        if session is None or (command := self._command()) is None:
+        copied = to_copy(session, False) if session is not None else None
+        if session is None or copied is None:
             self.notify("there is no command to launch", severity="warning", markup=False)
             return
+        command = copied[0]
         if session.chosen.problem:
             self.notify(session.chosen.problem, severity="error", markup=False)
             return
@@ -208,8 +201,5 @@ def _form(session: Session, as_diff: bool) -> Content:
         how = f"with {len(chosen.edits)} edit{'s' if len(chosen.edits) > 1 else ''}"
     else:
         how = "as it is"
-    form = session.base.form.value if session.base is not None else ""
-    where = (
-        f" in the {form} file" if as_diff and session.base is not None and "\n" in session.base.text else ""
-    )
+    where = f" in {one_line(session.base.name)}" if as_diff and session.base and in_a_file(session) else ""
     return Content.assemble((f"{what} ", "bold"), (f"{how}{where}", "$text-muted"))

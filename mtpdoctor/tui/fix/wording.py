@@ -42,10 +42,19 @@ def verdict_of(session: Session) -> Verdict:
         what = "the command" if chosen.by_hand else "these edits"
         return Verdict("bad", f"{what[0].upper()}{what[1:]} cannot be used: {chosen.problem}")
     if chosen.command is None:
-        return Verdict("none", "Nothing is switched on.")
+        return _as_it_is(session)
     if chosen.check is None:
         return Verdict("busy", "Checking ...")
     return check_verdict(chosen.check)
+
+
+def _as_it_is(session: Session) -> Verdict:
+    """Of the command before anything is switched on."""
+    if session.report is None and session.check is not None:
+        return check_verdict(session.check)
+    if session.report is not None and session.report.outcome == "failed":
+        return Verdict("none", "Nothing is switched on: this is the command that failed.")
+    return Verdict("none", "Nothing is switched on.")
 
 
 def check_verdict(check: CheckReport) -> Verdict:
