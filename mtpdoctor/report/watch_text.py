@@ -139,7 +139,9 @@ class WatchText:
         if not event.ok:
             return [self._say(event.at, f"it does not generate: {event.said}", "red"), *self._warned(event)]
         self._serving = True
-        figures = [f"{event.tokens} tokens" if event.tokens else "an answer"]
+        if not event.tokens:  # an embedding, or a node that others ask
+            return [self._say(event.at, f"READY: {event.said}", "green"), *self._warned(event)]
+        figures = [f"{event.tokens} tokens"]
         if event.seconds is not None:
             figures.append(f"in {event.seconds:.2f} s")
         if event.tokens_per_s is not None:

@@ -240,7 +240,10 @@ class LaunchSession:
         self._ready = True
         target = self.target
         yield Ready(self._now(), target.url)
-        if self._prove:
+        if target.node_rank:
+            said = f"all ranks of node {target.node_rank} are up; node 0 answers requests"
+            yield Generated(self._now(), ok=True, said=said)
+        elif self._prove:
             timeout = self.plan.prove_timeout if self.plan else 60.0
             self._asides.prove(target, timeout, self._began, self._proven)
 

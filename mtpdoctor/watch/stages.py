@@ -56,7 +56,7 @@ class StageTracker:
         if stage is Stage.SERVER_ARGS and line.rank is None and self.stage.order >= Stage.DIST_INIT.order:
             self.restarted += 1
             self._begin()
-        if _stages.READY in body:
+        if any(text in body for text in (_stages.READY, *_stages.WORKER_UP)):
             self.ready_line = line
         known = self._ranks.get(line.rank)
         unnamed = line.rank is None and bool(self.ranks) and stage.order <= self.stage.order  # a rank's bar

@@ -85,6 +85,13 @@ def test_in_a_terminal_progress_is_only_in_the_one_line() -> None:
     )
 
 
+def test_ready_without_tokens_says_why() -> None:
+    assert (
+        told(Generated(9.0, True, "all ranks of node 1 are up"))[0]
+        == "mtpdoctor: 0:09 READY: all ranks of node 1 are up"
+    )
+
+
 def test_a_compiling_launch_is_not_called_stuck() -> None:
     line = told(Stuck(9.0, Stage.GRAPH_CAPTURE, 8.0, (), (), (), compiling=True))[0]
     assert "busy compiling, not stuck" in line and "STANDS" not in line

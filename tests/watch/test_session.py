@@ -320,3 +320,14 @@ def test_a_log_in_which_nothing_moves_is_said_to_stand_still(
     seen = until(session, Stuck, session.end)
     stuck = next(e for e in seen if isinstance(e, Stuck))
     assert stuck.stage is Stage.WEIGHTS and stuck.processes == () and ended(seen).how is End.STOPPED
+
+
+def test_a_node_other_than_the_first_is_up_when_its_ranks_are() -> None:
+    document = read_launch("python -m sglang.launch_server --model-path M --nnodes 2 --node-rank 1")
+    code = "print('Dummy health check server started in background thread at 0.0.0.0:30000', flush=True); import time; time.sleep(100)"
+    session = LaunchSession(
+        plan(code, given=Given(document=document), prove=True), gpus=False, watchdog=False
+    )
+    seen = until(session, Generated, session.end)
+    up = next(e for e in seen if isinstance(e, Generated))
+    assert up.ok and up.tokens == 0 and "node 0 answers" in up.said
