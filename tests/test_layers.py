@@ -76,3 +76,43 @@ def test_a_command_line_run_stays_light(command: list[str]) -> None:
         [sys.executable, "-c", code, *command], cwd=PACKAGE.parent, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["diagnose", "sample_logs/ready_mtp_accept_len_1.log"],
+        ["check", "--sglang", "0.5.13", "--", "python", "-m", "sglang.launch_server", "--model-path", "/m"],
+        [
+            "run",
+            "--no-check",
+            "--",
+            "/nonexistent/python",
+            "-m",
+            "sglang.launch_server",
+            "--model-path",
+            "/m",
+        ],
+        ["probe", "--timeout", "1"],
+        ["triage", "sample_logs"],
+        [],
+        ["sample_logs/port_in_use.log"],
+    ],
+    ids=lambda command: " ".join(command[:1]) or "usage",
+)
+def test_only_the_interactive_doctor_loads_textual(command: list[str]) -> None:
+    code = (
+        "import sys; from mtpdoctor.cli.main import main; main(sys.argv[1:]);"
+        "loaded = {'textual', 'rich', 'torch', 'sglang'} & set(sys.modules) | "
+        "{m for m in sys.modules if m.startswith('mtpdoctor.tui')};"
+        "sys.exit(f'loaded {loaded}' if loaded else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command],
+        cwd=PACKAGE.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stderr

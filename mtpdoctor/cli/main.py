@@ -91,7 +91,7 @@ def _interactive(arguments: list[str]) -> bool:
     """Nothing, a log, or a launch command, and a person at a terminal: not one of the commands."""
     if arguments and (arguments[0] in COMMANDS or arguments[0] in _NO_SCREEN):
         return False
-    if "--serve" in arguments or any(a.startswith("--serve=") for a in arguments):
+    if "--serve" in arguments:
         return True
     first = arguments[0] if arguments else "-"
     if not first.startswith("-") and not first.endswith(".log") and not os.path.exists(first):

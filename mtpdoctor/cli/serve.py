@@ -22,7 +22,7 @@ HOST = "127.0.0.1"
 def serve(port: int, arguments: Sequence[str], words: Sequence[str]) -> int:
     """Serves until it is interrupted. Raises UserError when textual-serve is missing or the port is taken."""
     if not 1 <= port <= 65535:
-        raise UserError(f"--serve {port} is no port", hint="1 to 65535")
+        raise UserError(f"--port {port} is no port", hint="1 to 65535")
     try:
         import textual_serve.server  # noqa: F401
     except ImportError:
@@ -34,7 +34,7 @@ def serve(port: int, arguments: Sequence[str], words: Sequence[str]) -> int:
     except OSError as error:
         raise UserError(
             f"cannot serve on {HOST}:{port}: {error.strerror or error}",
-            hint="--serve PORT names another port",
+            hint="--port names another one",
         ) from None
     return EXIT_OK
 

@@ -18,7 +18,7 @@ from mtpdoctor.errors import EXIT_OK, UserError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "mtpdoctor [options] [LOG...]\n       mtpdoctor [options] -- COMMAND\n"
-        "       mtpdoctor [options] --command-file FILE\n       mtpdoctor --serve [PORT] [LOG...]"
+        "       mtpdoctor [options] --command-file FILE\n       mtpdoctor --serve [--port N] [LOG...]"
     )
     parser.add_argument("logs", nargs="*", metavar="LOG", help="log(s) of one launch: its ranks or nodes")
     parser.add_argument(
@@ -29,11 +29,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--serve",
-        nargs="?",
+        action="store_true",
+        help="in a browser on this machine instead of this terminal; needs mtpdoctor[serve]",
+    )
+    parser.add_argument(
+        "--port",
         type=int,
-        const=8000,
-        metavar="PORT",
-        help="in a browser on this machine instead (default port 8000); needs mtpdoctor[serve]",
+        default=8000,
+        metavar="N",
+        help="the port of --serve (default 8000), on the loopback",
     )
     add_given_arguments(parser)
 
@@ -57,10 +61,10 @@ def run_interactive(arguments: Sequence[str]) -> int:
         args = parser.parse_args(arguments)
     except SystemExit as exit_:
         return int(exit_.code or 0)
-    if args.serve is not None:
+    if args.serve:
         from mtpdoctor.cli.serve import serve
 
-        return serve(args.serve, _without_serve(arguments), words)
+        return serve(args.port, _without_serve(arguments), words)
     return _run(args, words)
 
 
@@ -89,17 +93,10 @@ def _run(args: argparse.Namespace, words: list[str]) -> int:
 
 def _without_serve(arguments: Sequence[str]) -> list[str]:
     """The arguments for the application that the server starts for each browser."""
-    out: list[str] = []
-    skip = False
-    for i, word in enumerate(arguments):
-        if skip:
-            skip = False
-            continue
-        if word == "--serve":
-            skip = i + 1 < len(arguments) and arguments[i + 1].isdigit()
-            continue
-        if not word.startswith("--serve="):
-            out.append(word)
+    out = [word for word in arguments if word != "--serve" and not word.startswith("--port=")]
+    if "--port" in out:
+        at = out.index("--port")
+        del out[at : at + 2]
     return out
 
 

@@ -44,7 +44,7 @@ def keys_of(widget: Widget) -> Iterator[tuple[str, str]]:
             continue
         for binding in Binding.make_bindings(cls.__dict__.get("BINDINGS", ())):
             if binding.description:
-                yield binding.key, binding.description
+                yield binding.key, binding.tooltip or binding.description
 
 
 class HelpScreen(ModalScreen[None]):
@@ -97,7 +97,7 @@ class HelpScreen(ModalScreen[None]):
         rows.clear()
         for binding in Binding.make_bindings(self.app.BINDINGS):
             if binding.key not in regions and binding.description:
-                _note(rows, binding.key, binding.description)
+                _note(rows, binding.key, binding.tooltip or binding.description)
         out.update({", ".join(keys): does for does, keys in rows.items()})
         out["Tab, Shift+Tab"] = "Next part, part before"
         out["Ctrl+P"] = "Find any command by its name"

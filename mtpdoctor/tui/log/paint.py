@@ -56,9 +56,10 @@ class Layout:
         return max(self.width - self.gutter, 10)
 
 
-def layout_of(width: int, count: int, ranks: Sequence[str], prefix: bool) -> Layout:
+def layout_of(width: int, count: int, ranks: Sequence[str], prefix: bool, stages: bool) -> Layout:
+    """``stages``: the log has marks of stages."""
     rank = 0 if prefix else min(max((len(r) for r in ranks), default=0), _RANK_COLUMNS)
-    stage = _STAGE_COLUMNS if width >= 120 else 0
+    stage = _STAGE_COLUMNS if stages and width >= 120 else 0
     return Layout(width, max(len(str(count)), 4), rank, stage, prefix)
 
 

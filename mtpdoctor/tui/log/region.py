@@ -38,17 +38,19 @@ class LogRegion(Vertical):
     """The log(s) of the launch: any size, its end first."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "search", "Find", key_display="/"),
+        Binding(
+            "slash", "search", "Find", key_display="/", tooltip="Find text; Ctrl+R: a regular expression"
+        ),
         Binding("n", "again(True)", "Next found", show=False),
         Binding("N", "again(False)", "Found before", show=False),
         Binding("colon,ctrl+g", "line", "Go to line", key_display=":", show=False),
-        Binding("c", "cause", "Cause"),
+        Binding("c", "cause", "Cause", tooltip="Go to the line of the root cause"),
         Binding("full_stop", "mark(1)", "Next mark (cause, evidence, error)", show=False),
         Binding("comma", "mark(-1)", "Mark before", show=False),
         Binding("right_square_bracket", "stage(1)", "Next stage", key_display="]", show=False),
         Binding("left_square_bracket", "stage(-1)", "Stage before", show=False),
-        Binding("f", "fold", "Fold ranks"),
-        Binding("r", "rank", "Rank"),
+        Binding("f", "fold", "Fold ranks", tooltip="Show once what several ranks say"),
+        Binding("r", "rank", "Rank", tooltip="Show the lines of one rank"),
         Binding("l", "next_file", "Next file of the launch", show=False),
         Binding("y", "copy", "Copy the line", show=False),
     ]

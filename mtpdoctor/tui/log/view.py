@@ -18,7 +18,7 @@ from textual.strip import Strip
 
 from mtpdoctor.text import cut, one_line, width
 from mtpdoctor.tui.log.document import LogDocument
-from mtpdoctor.tui.log.marks import Mark
+from mtpdoctor.tui.log.marks import Kind, Mark
 from mtpdoctor.tui.log.paint import STYLES, Layout, Painter, layout_of
 from mtpdoctor.tui.log.rows import Rows
 from mtpdoctor.tui.log.search import Pattern
@@ -62,6 +62,7 @@ class LogView(ScrollView, can_focus=True):
         self.hint = ""  # where there is no document
         self.rows = Rows(0)
         self.marks: dict[int, Mark] = {}
+        self._stages = False
         self.ranks: tuple[str, ...] = ()
         self.pattern: Pattern | None = None
         self.clean: Callable[[str], str] = masked
@@ -95,6 +96,7 @@ class LogView(ScrollView, can_focus=True):
 
     def restyle(self) -> None:
         """Marks, search pattern or cleaning have changed."""
+        self._stages = any(mark.kind is Kind.STAGE for mark in self.marks.values())
         self._lines.clear()
         self._fresh()
 
@@ -130,7 +132,7 @@ class LogView(ScrollView, can_focus=True):
         count = self.document.count if self.document is not None else 0
         if self.document is not None and not self.document.numbered:
             count = 10 ** len(str(self.document.size // 100))
-        return layout_of(self.room.width, count, self.ranks, self.prefix)
+        return layout_of(self.room.width, count, self.ranks, self.prefix, self._stages)
 
     def line(self, number: int) -> Shown:
         known = self._lines.get(number)
