@@ -14,6 +14,7 @@ from mtpdoctor.model.types import ModelFacts, WeightFacts
 from mtpdoctor.records import dataclass, replace
 
 USEFUL_TOKENS = 4096  # of a KV pool that can serve a prompt; less only where the context is shorter
+USEFUL = 0.08  # of the memory: a KV pool that is worth the further GPUs
 _HIGHEST = 0.97  # no share above it leaves the allocator room
 
 
@@ -156,7 +157,7 @@ def _requests(budget: Budget) -> int | None:
     launch, cell, state = budget.launch, budget.cell, budget.state
     if cell is None or budget.left is None or budget.left <= 0 or budget.pools is None:
         return None
-    if state is None or budget.pools.problem not in ("state", "requests"):
+    if state is None or budget.pools.problem is None:
         return None
     low, high = 0, launch.max_requests or 4096
     while low < high:
@@ -205,7 +206,7 @@ def _tp(budget: Budget, model: ModelFacts | None, weights: WeightFacts | None) -
         room = (budget.before + nccl_gib(launch) - nccl_gib(trial)) * (1 - MARGIN)
         parts = rank_weights(model, weights, trial)
         share = launch.tp / tp
-        pool = _least_left(budget) * (share if "mla" not in layer_kinds(model) else 1.0)
+        pool = max(_least_left(budget) * (share if "mla" not in layer_kinds(model) else 1.0), USEFUL * room)
         beside = (budget.graphs or 0.0) + (budget.activations or 0.0) * share
         if (parts.target + parts.draft) / GIB + pool + beside <= room:
             return tp

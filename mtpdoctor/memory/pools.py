@@ -45,9 +45,9 @@ def size_pools(left: float, launch: Launch, cell: Cell, state: State | None, con
     tokens = tokens // launch.page * launch.page
     window = 0
     if cell.window_layers and cell.full_layers:
-        window = int(tokens * cell.window_share) // launch.page * launch.page
+        window = int(max(tokens, 0) * cell.window_share) // launch.page * launch.page
     elif cell.window_layers:
-        window = tokens
+        window = max(tokens, 0)
     tokens = _with_draft_slots(tokens, launch) if tokens > 0 else tokens
     if tokens <= 0:
         problem = problem or "kv"
@@ -126,7 +126,7 @@ def _slots(left: float, launch: Launch, state: State) -> tuple[int, int, float]:
 
 def _spec_state(slots: int, launch: Launch, state: State | None, requests: int) -> float:
     """As allocated: for the requests that are really admitted, and one."""
-    if state is None or not slots or launch.algorithm is None:
+    if state is None or slots <= 0 or launch.algorithm is None:
         return 0.0
     return (min(slots, max(requests, 0)) + 1) * (launch.draft_tokens or 0) * state.slot
 

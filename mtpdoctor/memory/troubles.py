@@ -54,12 +54,17 @@ def trouble_foreseen(budget: Budget, limits: Limits, seen: Printed) -> Trouble:
         return Trouble.UNKNOWN
     failing = budget.left <= 0 or (budget.pools is not None and budget.pools.problem is not None)
     if failing:
+        asked = budget.launch.max_requests
+        if (
+            budget.state is not None
+            and budget.left > 0
+            and limits.requests
+            and asked
+            and limits.requests < asked
+        ):
+            return Trouble.REQUESTS
         if limits.hopeless:
             return Trouble.OTHERS if crowded and _fits_idle(budget) else Trouble.WEIGHTS
-        asked = budget.launch.max_requests
-        of_state = budget.pools is not None and budget.pools.problem in ("state", "requests")
-        if of_state and budget.left > 0 and limits.requests and asked and limits.requests < asked:
-            return Trouble.REQUESTS
         return Trouble.FRACTION_LOW
     if surely_too_high(budget):
         return Trouble.FRACTION_HIGH
