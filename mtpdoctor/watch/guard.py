@@ -119,7 +119,7 @@ class _Guard:
         self._kill()
 
     def _kill(self) -> list[int]:
-        return list(tree.kill_all(os.getpid(), self._mark, reap=self._reap))
+        return list(tree.kill_all(os.getpid(), self._mark, session=self._server, reap=self._reap))
 
     def _reap(self) -> None:
         for pid, status in tree.reap().items():
@@ -215,7 +215,7 @@ class _Guard:
         me = os.getpid()
         patience = float(self._config.get("grace", _GRACE))
         until = time.monotonic() + patience
-        while tree.members(me, self._mark) and time.monotonic() < until:
+        while tree.members(me, self._mark, self._server) and time.monotonic() < until:
             ready = [self._output, *([] if self._lines.closed else [self._control.fileno()])]
             for fd in select.select(ready, [], [], 0.05)[0]:
                 if fd != self._output:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -43,6 +44,7 @@ class Child:
         self.pid = pid  # of the program
         self._rest = b""
         self._exit: Exit | None = None
+        self._seen: dict[int, int] = {}  # processes of the launch that were seen, and when they began
         self._lock = threading.RLock()  # a signal handler of the driving thread may come in between
 
     @property
@@ -51,13 +53,16 @@ class Child:
         return self._guard.pid
 
     def processes(self) -> tuple[int, ...]:
-        return tree.descendants(self.guard)
+        found = tree.descendants(self.guard)
+        known = self._seen
+        self._seen = {p: since for p in found if (since := known.get(p) or tree.started(p)) is not None}
+        return found
 
     def end(self, how: str) -> None:
         """``int``, ``term``: that signal to the program; ``kill``: SIGKILL to every process of the launch."""
         self._ask(how)
         if how == "kill" and self._guard.poll() is not None:
-            tree.kill_all(self.guard, self._mark)
+            self._kill_rest()
 
     def wait(self, seconds: float) -> Exit | None:
         """How it ended, as soon as it has; None after ``seconds`` while it runs."""
@@ -72,7 +77,7 @@ class Child:
                 break
             if message is None:  # the guard was killed; the kernel has killed the program
                 self._guard.wait()
-                self._exit = Exit(None, tree.kill_all(self.guard, self._mark))
+                self._exit = Exit(None, self._kill_rest())
             elif "exit" in message:
                 self._guard.wait()
                 self._exit = Exit(message["exit"], tuple(message["left"]))
@@ -98,7 +103,15 @@ class Child:
         if self._guard.poll() is None:
             self._guard.kill()
         self._guard.wait()
-        tree.kill_all(self.guard, self._mark)
+        self._kill_rest()
+
+    def _kill_rest(self) -> tuple[int, ...]:
+        """Without the guard nobody has adopted the orphans: they are known by session, mark, and from before."""
+        killed = set(tree.kill_all(self.guard, self._mark, session=self.pid))
+        for pid, since in self._seen.items():
+            if pid not in killed and tree.started(pid) == since and tree.send(pid, signal.SIGKILL):
+                killed.add(pid)
+        return tuple(sorted(killed))
 
     def _ask(self, do: str) -> None:
         with self._lock, contextlib.suppress(OSError):

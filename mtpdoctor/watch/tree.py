@@ -1,4 +1,6 @@
-"""The processes of a launch: found by descent and by a mark in their environment, ended for certain.
+"""The processes of a launch: found by descent, by their session and by a mark in their environment, ended for certain.
+
+The mark alone would not do: SGLang's schedulers name themselves, and that writes over their environment.
 
 Linux only by /proc; elsewhere psutil sees descendants, and what has left the tree stays unseen.
 """
@@ -20,6 +22,7 @@ _LINUX = sys.platform == "linux"
 class _Stat(NamedTuple):
     parent: int
     state: str
+    session: int
 
 
 def descendants(root: int) -> tuple[int, ...]:
@@ -30,8 +33,8 @@ def descendants(root: int) -> tuple[int, ...]:
     return tuple(pid for pid in _below(root, stats) if stats[pid].state not in "ZX")
 
 
-def members(root: int, mark: str) -> tuple[int, ...]:
-    """Living processes of a launch: below ``root``, or with ``MARK=mark`` in their environment.
+def members(root: int, mark: str, session: int = 0) -> tuple[int, ...]:
+    """Living processes of a launch: below ``root``, of the ``session``, or with ``MARK=mark`` in their environment.
 
     The caller is never among them. Others' processes have environments that cannot be read, and are none.
     """
@@ -40,14 +43,19 @@ def members(root: int, mark: str) -> tuple[int, ...]:
     stats = _stats()
     found = set(_below(root, stats))
     wanted = f"{MARK}={mark}".encode()
-    for pid in stats:
-        if pid not in found and pid != root and _has(pid, wanted):
+    for pid, stat in stats.items():
+        if pid not in found and pid != root and (stat.session == session != 0 or _has(pid, wanted)):
             found.add(pid)
     return tuple(sorted(p for p in found if stats[p].state not in "ZX" and p != os.getpid()))
 
 
 def kill_all(
-    root: int, mark: str, *, patience: float = 10.0, reap: Callable[[], object] = lambda: None
+    root: int,
+    mark: str,
+    *,
+    session: int = 0,
+    patience: float = 10.0,
+    reap: Callable[[], object] = lambda: None,
 ) -> tuple[int, ...]:
     """SIGKILL every member until none is left (forks may race) or ``patience`` seconds are over.
 
@@ -56,7 +64,7 @@ def kill_all(
     killed: dict[int, None] = {}
     until = time.monotonic() + patience
     pause = 0.005
-    while pids := members(root, mark):
+    while pids := members(root, mark, session):
         for pid in pids:
             killed[pid] = None
             send(pid, signal.SIGKILL)
@@ -113,10 +121,10 @@ def _stats() -> dict[int, _Stat]:
             continue
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
-                state, parent = file.read().rpartition(b")")[2].split()[:2]
+                state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
         except (OSError, ValueError):  # ended meanwhile
             continue
-        out[int(name)] = _Stat(int(parent), state.decode("ascii", "replace"))
+        out[int(name)] = _Stat(int(parent), state.decode("ascii", "replace"), int(session))
     return out
 
 

@@ -256,3 +256,25 @@ def test_members_are_found_by_their_mark_alone(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_without_guard_and_mark_they_are_known_by_session_or_from_before(tmp_path: Path, away: bool) -> None:
+    """SGLang's schedulers write over their environment; the program starts one without the mark."""
+    code = (
+        "import os, subprocess, sys, time\n"
+        "env = {k: v for k, v in os.environ.items() if k != 'MTPDOCTOR_RUN'}\n"
+        f"child = subprocess.Popen(['sleep', '100'], env=env, start_new_session={away})\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(100)"
+    )
+    log = tmp_path / "log"
+    child = spawn(python(code), os.environ, log=str(log))
+    until(lambda: log.read_text().endswith("\n"))
+    scheduler = int(log.read_text())
+    assert scheduler in child.processes()
+    os.kill(child.guard, signal.SIGKILL)
+    ended = child.wait(LONG)
+    child.close()
+    assert ended is not None and scheduler in ended.left
+    until(lambda: gone(scheduler))
