@@ -1,4 +1,4 @@
-"""``mtpdoctor kb``: lint, list, try, learn and verify the knowledge."""
+"""``mtpdoctor kb``: lint, list, draft, try, learn and verify the knowledge."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from mtpdoctor.cli.kb_learn import (
     run_learn,
     run_verify,
 )
+from mtpdoctor.cli.kb_matrix import add_matrix_arguments, run_matrix
+from mtpdoctor.cli.kb_new import add_new_arguments, run_new
+from mtpdoctor.cli.kb_try import add_try_arguments, run_try
 from mtpdoctor.errors import EXIT_OK, UserError
 
 if TYPE_CHECKING:
     from mtpdoctor.kb.lint import Hooks
-    from mtpdoctor.kb.types import Pattern, Rule
+    from mtpdoctor.kb.types import Rule
 
 EXIT_PROBLEMS = 1
 
@@ -40,18 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--families", action="store_true", help="families of reports and the rules for them")
     listing.add_argument("--json", action="store_true", help="one JSON document on standard output")
 
-    trial = commands.add_parser("try", help="hold a regex against logs before making it a rule")
-    trial.add_argument("regex", metavar="REGEX")
-    trial.add_argument("logs", nargs="+", metavar="LOG", help="logs; - is standard input")
-    trial.add_argument("--traceback", action="store_true", help="hold it against whole tracebacks")
-    trial.add_argument("--literal", help="the text to look for first (default: derived from the regex)")
-
-    matrix = commands.add_parser("matrix", help="which rules fire on which examples")
-    matrix.add_argument(
-        "files", nargs="*", type=Path, metavar="FILE", help="only the examples of these files"
-    )
-    matrix.add_argument("--json", action="store_true", help="one JSON document on standard output")
-
+    add_new_arguments(commands.add_parser("new", help="draft a rule from a log"))
+    add_try_arguments(commands.add_parser("try", help="hold a regex against logs before making it a rule"))
+    add_matrix_arguments(commands.add_parser("matrix", help="which rules fire on which examples"))
     add_learn_arguments(
         commands.add_parser("learn", help="learn the flags, environment and messages of SGLang releases")
     )
@@ -65,8 +59,9 @@ def run(args: argparse.Namespace) -> int:
     commands = {
         "lint": _lint,
         "list": _list,
-        "try": _try,
-        "matrix": _matrix,
+        "new": run_new,
+        "try": run_try,
+        "matrix": run_matrix,
         "learn": run_learn,
         "verify": run_verify,
     }
@@ -169,84 +164,4 @@ def _families(rules: list[Rule], as_json: bool) -> int:
     for family, ids in covered.items():
         print(f"{family:<{width}}  {' '.join(ids) or '-'}")
     print(f"{sum(map(bool, covered.values()))} of {len(covered)} families have rules", file=sys.stderr)
-    return EXIT_OK
-
-
-def _pattern(args: argparse.Namespace) -> Pattern:
-    import regex as engine
-
-    from mtpdoctor.kb.literals import MIN_LITERAL, required_literal
-    from mtpdoctor.kb.types import Pattern, Span
-
-    try:
-        engine.compile(args.regex)
-    except engine.error as error:
-        raise UserError(f"not a regex: {error}") from None
-    literal = args.literal
-    if literal is None:
-        try:
-            literal = required_literal(args.regex)
-        except ValueError as error:
-            raise UserError(f"no rule can be made of it: {error}") from None
-    elif len(literal.strip()) < MIN_LITERAL:
-        raise UserError(f"a literal has at least {MIN_LITERAL} characters")
-    return Pattern(args.regex, literal, Span.TRACEBACK if args.traceback else Span.LINE)
-
-
-def _try(args: argparse.Namespace) -> int:
-    from mtpdoctor.facts import Source, make_facts
-    from mtpdoctor.kb.knowledge import Knowledge
-    from mtpdoctor.kb.match import match_rules
-    from mtpdoctor.kb.trial import trial_rule
-    from mtpdoctor.log.reading import read_logs
-    from mtpdoctor.text import safe
-
-    pattern = _pattern(args)
-    print(f"literal: {pattern.literal!r}")
-    found = False
-    for name in args.logs:
-        reading = read_logs([name], (pattern.literal,), stdin=sys.stdin.buffer)
-        print(f"{safe(name)}: the literal occurs {reading.hits.count(pattern.literal)} times")
-        if reading.attempt is None:
-            continue
-        knowledge = Knowledge.of([trial_rule(pattern)])
-        matches = match_rules(knowledge, reading, reading.attempt, make_facts({}, Source.USER))
-        if matches.skipped:
-            raise UserError("the regex takes too long on this log", hint="avoid nested and adjacent repeats")
-        for match in matches:
-            found = True
-            print(f"{safe(name)}:{match.line.number}: {safe(match.line.text[:500])}")
-            for group, value in match.captures.items():
-                print(f"    {group} = {safe(value[:200])}")
-    if not found:
-        print("no match in the last launch attempt", file=sys.stderr)
-    return EXIT_OK if found else EXIT_PROBLEMS
-
-
-def _matrix(args: argparse.Namespace) -> int:
-    from mtpdoctor.kb.lint_examples import matches_in
-    from mtpdoctor.kb.load import load_knowledge, origin_problem
-
-    _check_files(args.files)
-    knowledge = load_knowledge()
-    only = {str(p.resolve()) for p in args.files}
-    rows = []
-    for rule in knowledge.rules:
-        file = rule.origin.rpartition(":")[0]
-        if only and not any(path.endswith("/" + file) or path == file for path in only):
-            continue
-        for kind in ("bad", "ok"):
-            for example in rule.examples.get(kind, ()):
-                matches, _, _ = matches_in(example["log"], knowledge, example, hooks())
-                fired = list(dict.fromkeys(m.rule.id for m in matches))
-                place = origin_problem(rule, "", example["line"])
-                rows.append((rule.id, kind, f"{place.file}:{place.line}", fired))
-    if args.json:
-        keys = ("rule", "kind", "example", "fires")
-        print(
-            json.dumps({"schema": 1, "examples": [dict(zip(keys, r, strict=True)) for r in rows]}, indent=2)
-        )
-        return EXIT_OK
-    for rule_id, kind, where, fired in rows:
-        print(f"{rule_id}  {kind:<3}  {' '.join(fired) or '-':<24}  {where}")
     return EXIT_OK

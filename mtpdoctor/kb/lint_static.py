@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from mtpdoctor.kb.adversarial import adversarial_texts
 from mtpdoctor.kb.conditions import fact_names
 from mtpdoctor.kb.load import origin_problem
 from mtpdoctor.kb.types import Pattern, Role, Rule, Safety
+from mtpdoctor.kb.unfilled import unfilled
 from mtpdoctor.kb.yaml_source import Problem, nearest
 
 MAX_TITLE = 90
@@ -30,7 +32,8 @@ def check(rules: Sequence[Rule], ids: set[str]) -> list[Problem]:
     families = known_families()
     found: list[Problem] = []
     for rule in rules:
-        for message in (*_words(rule), *_links(rule, ids, families), *_flags(rule), *_regexes(rule)):
+        checks = (_words(rule), unfilled(rule), _links(rule, ids, families), _flags(rule), _regexes(rule))
+        for message in chain.from_iterable(checks):
             found.append(origin_problem(rule, message))
     return found
 
