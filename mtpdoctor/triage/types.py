@@ -11,8 +11,22 @@ class LaunchFiles:
 
     name: str  # how people find it again: "customer-a/node3", "run7/server.log"
     paths: tuple[str, ...]  # local paths or URLs; "ARCHIVE!MEMBER" inside an archive
-    why: str  # what put them together: "one file", "ranks of one folder", "rotated parts", "nodes by name"
+    why: str  # what put them together: "one file", "ranks by name", "rotated parts", "nodes by name"
     size: int | None = None  # bytes as they lie there
+    parts: tuple[int, ...] = ()  # paths of each log, oldest part first, where some are rotated; () one each
+    nodes: tuple[str, ...] = ()  # of each log, where the launch spans several nodes; () otherwise
+    given: bool = True  # False: found in a folder, may be no log of SGLang at all
+
+    @property
+    def logs(self) -> tuple[tuple[str, ...], ...]:
+        """The paths, log by log."""
+        if not self.parts:
+            return tuple((path,) for path in self.paths)
+        out, at = [], 0
+        for count in self.parts:
+            out.append(self.paths[at : at + count])
+            at += count
+        return tuple(out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +57,7 @@ class Member:
     """One launch, examined. ``error`` tells why it could not be read; then nothing else is known of it."""
 
     launch: LaunchFiles
-    outcome: str  # failed | ready | unfinished | empty | unreadable
+    outcome: str  # failed | ready | unfinished | empty | unreadable | foreign (no sign of SGLang)
     stage: str | None = None
     fingerprint: Fingerprint | None = None  # None unless it failed
     title: str | None = None
@@ -63,6 +77,12 @@ class Member:
     command: str | None = None  # fixed, masked
     findings: tuple[str, ...] = ()  # rules of what works, but not as wanted
     error: str | None = None
+    attempts: int = 1  # launches in its log; the last one counts
+    verified: str | None = None  # how far the fix is proven: none | parsed | rules | sglang
+    run: tuple[str, ...] = ()  # what to type besides, outside the launch command
+    next_steps: tuple[str, ...] = ()  # where no rule knows it
+    references: tuple[str, ...] = ()
+    bytes: int = 0  # of log text read, decompressed
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +103,16 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Gone:
+    """A group of the baseline, or gone before it, that no launch of this run belongs to."""
+
+    fingerprint: Fingerprint
+    title: str
+    count: int  # launches, when it was last seen
+    last_seen: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Triage:
     """The whole picture; groups by size, then by name."""
 
@@ -93,3 +123,15 @@ class Triage:
     bytes: int
     interrupted: int = 0  # launches not looked at, since the person ended it
     notes: tuple[str, ...] = field(default=())
+    skipped: tuple[tuple[str, int], ...] = ()  # what was left out, and how many files of it
+    gone: tuple[Gone, ...] = ()  # only with a baseline
+
+    @property
+    def failed(self) -> int:
+        """How many launches failed."""
+        return sum(len(group.members) for group in self.groups)
+
+    @property
+    def launches(self) -> int:
+        """How many launches were looked at."""
+        return self.failed + len(self.ready) + len(self.unfinished) + len(self.unreadable)
