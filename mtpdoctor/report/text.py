@@ -30,7 +30,7 @@ STAGES = {
     "warmup": "warming up",
     "serving": "serving",
 }
-_PROOF = {
+PROOF = {
     "none": "none.",
     "parsed": "its flags and values exist in this release.",
     "rules": "its flags and values exist in this release; no rule foresees another failure.",
@@ -218,7 +218,7 @@ class Page:
             yield ""
             yield from self.file_diff(self.clean.text(fix.diff))
             yield ""
-            yield from self.titled("Proof", "bold", _PROOF.get(fix.verified, fix.verified), indent="  ")
+            yield from self.titled("Proof", "bold", PROOF.get(fix.verified, fix.verified), indent="  ")
         else:
             yield from self.changes(fix)
         command = self.clean.text(fix.command) if fix.command and not fix.diff else None
@@ -228,7 +228,7 @@ class Page:
             yield ""
             if MASK in command:
                 yield from self.prose(f"A secret is hidden here: put your own in place of {MASK}.")
-            yield from self.titled("Proof", "bold", _PROOF.get(fix.verified, fix.verified), indent="  ")
+            yield from self.titled("Proof", "bold", PROOF.get(fix.verified, fix.verified), indent="  ")
         for run in fix.run:
             lines = wrapped(self.clean.text(run), self.width - 4)
             yield f"  {self.style('dim', '$')} {lines[0] if lines else ''}"
