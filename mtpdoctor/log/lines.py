@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from mtpdoctor.log.clean import decode, harmless, strip_text
 from mtpdoctor.log.kinds import Peeled
+from mtpdoctor.log.quoted import quotes_request
 from mtpdoctor.log.transport import PLAIN, Transports
 from mtpdoctor.log.types import Line
 from mtpdoctor.patterns import lazy
@@ -90,6 +91,10 @@ def _unglued(text: str) -> list[str]:
     cuts = {m.end() for m in _BAR_END.finditer(text)} if "<" in text else set()
     if "[20" in text[1:]:
         cuts.update(m.start() for m in _GLUED.finditer(text))
+    if cuts and (": obj=" in text or '"request.' in text):
+        head = _RECORD.match(text)
+        if quotes_request(text[head.end() if head else 0 :]):  # users send logs: only behind its end
+            cuts = {at for at in cuts if text[at - 1] in ")}"}
     if not cuts:
         return [text]
     edges = [0, *sorted(cuts), len(text)]
