@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.cli.asking import add_asking_argument, asker_from
 from mtpdoctor.cli.given import add_given_arguments, given_from
+from mtpdoctor.cli.output import FOR_PROGRAMS, add_output_arguments, deliver, output_format
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.types import Fix, Report
 from mtpdoctor.errors import (
@@ -18,6 +20,9 @@ from mtpdoctor.errors import (
 )
 from mtpdoctor.records import replace
 
+if TYPE_CHECKING:
+    from mtpdoctor.kb.load import Knowledge
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -26,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LOG",
         help="log(s) of one launch (its ranks or nodes); - is standard input; .gz .zst .xz .bz2 as they are",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    add_output_arguments(parser)
     parser.add_argument("--verbose", "-v", action="store_true", help="all evidence, consequences and fixes")
     parser.add_argument(
         "--write", action="store_true", help="apply a fix to --command-file, after a yes, with a backup"
@@ -49,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.write and args.command_file is None:
         raise UserError("--write needs --command-file", hint="name the file that the fix goes into")
+    form = output_format(args, (*args.logs, *([args.command_file] if args.command_file else [])))
     given = replace(given_from(args), models_here=True)
     knowledge = load_knowledge()
     reading = read_logs(args.logs, knowledge.literals, stdin=sys.stdin.buffer)
@@ -63,27 +69,48 @@ def run(args: argparse.Namespace) -> int:
 
         report = confirm_report(replace(report, notes=(*report.notes, *notes)), asker)
     foreign = not reading.is_sglang and report.outcome == "unfinished"
-    if report.outcome == "empty" and not args.json:
+    if report.outcome == "empty" and form not in FOR_PROGRAMS:
         raise UserError(f"{', '.join(args.logs)}: nothing in it", hint="was the log written elsewhere?")
-    if foreign and not args.json:
+    if foreign and form not in FOR_PROGRAMS:
         raise UserError(f"{', '.join(args.logs)}: no sign of SGLang in it", hint="give the server's own log")
-    if args.json:
-        import json
-
-        from mtpdoctor.report.json import to_json
-
-        print(json.dumps(to_json(report), ensure_ascii=True, indent=2))
-    else:
-        from mtpdoctor.report.style import terminal
-        from mtpdoctor.report.text import render
-
-        width, color = terminal(sys.stdout)
-        if hasattr(sys.stdout, "reconfigure"):  # a log may hold what the terminal's encoding does not
-            sys.stdout.reconfigure(errors="replace")
-        print(render(report, width=width, color=color, verbose=args.verbose), end="")
+    deliver(_rendered(args, form, report, given, knowledge), args.out, form)
     if args.write:
         _write(args, given, report)
     return EXIT_USAGE if foreign else exit_code(report)
+
+
+def _rendered(args: argparse.Namespace, form: str, report: Report, given: Given, knowledge: Knowledge) -> str:
+    """The answer in the form asked for; only what that form needs is loaded."""
+    if form == "markdown":
+        from mtpdoctor.report.markdown import render_markdown
+
+        return render_markdown(report)
+    if form == "html":
+        from mtpdoctor.report.html import render_html
+
+        return render_html(report)
+    if form in FOR_PROGRAMS:
+        import json
+
+        return json.dumps(_document(args, form, report, given, knowledge), ensure_ascii=True, indent=2)
+    from mtpdoctor.report.style import DEFAULT_WIDTH, terminal
+    from mtpdoctor.report.text import render
+
+    width, color = terminal(sys.stdout) if args.out is None else (DEFAULT_WIDTH, False)
+    return render(report, width=width, color=color, verbose=args.verbose)
+
+
+def _document(
+    args: argparse.Namespace, form: str, report: Report, given: Given, knowledge: Knowledge
+) -> dict[str, Any]:
+    if form == "json":
+        from mtpdoctor.report.json import to_json
+
+        return to_json(report)
+    from mtpdoctor.report.sarif import report_to_sarif
+
+    launch_file = given.document if args.command_file is not None else None
+    return report_to_sarif(report, knowledge.by_id, launch_file)
 
 
 def _write(args: argparse.Namespace, given: Given, report: Report) -> None:

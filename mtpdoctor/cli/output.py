@@ -57,14 +57,16 @@ def output_format(args: argparse.Namespace, inputs: Iterable[str] = ()) -> str:
     return _by_suffix(args.out) if args.out is not None else "text"
 
 
-def deliver(text: str, out: str | None) -> None:
-    """Write ``text`` to the file ``out`` as a whole or not at all; to standard output without one.
+def deliver(text: str, out: str | None, form: str = "text") -> None:
+    """Write ``text`` to the file ``out`` as a whole or not at all; to standard output without one. Markdown and
+    HTML are UTF-8 there too, whatever the terminal's encoding.
 
     Raises UserError when the file cannot be written.
     """
     if out is None:
         if hasattr(sys.stdout, "reconfigure"):  # a log may hold what the terminal's encoding does not
-            sys.stdout.reconfigure(errors="replace")
+            encoding = "utf-8" if form in ("markdown", "html") else None
+            sys.stdout.reconfigure(encoding=encoding, errors="replace")
         print(text, end="" if text.endswith("\n") else "\n")
         return
     target = os.path.realpath(out)
