@@ -38,8 +38,13 @@ REBUILT = "the log shows no launch command; fixed ones are put together from its
 NOT_SGLANG = "nothing in it looks like SGLang"
 
 
-def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) -> Report:
-    """The report on one launch (one or several logs of it). Only its last attempt is diagnosed."""
+def diagnose(
+    reading: LogReading, knowledge: Knowledge, given: Given = NOTHING, *, brief: bool = False
+) -> Report:
+    """The report on one launch (one or several logs of it). Only its last attempt is diagnosed.
+
+    ``brief``: findings come without their fixes, which take as long to prove as those of failures.
+    """
     outcome = outcome_of(reading)
     files = tuple(f.name for f in reading.files)
     attempt = reading.attempt
@@ -65,7 +70,7 @@ def diagnose(reading: LogReading, knowledge: Knowledge, given: Given = NOTHING) 
         version_source=_where(case, "release"),
         command=_as_found(case),
         diagnoses=diagnoses,
-        findings=_findings(matches, case, knowledge),
+        findings=_findings(matches, case, knowledge, brief),
         attempts=len(reading.attempts),
         files=files,
         notes=(*reading.notes, *notes, *_untried(matches), *(() if reading.is_sglang else (NOT_SGLANG,))),
@@ -191,7 +196,7 @@ def _marks(match: Match) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def _findings(matches: Matches, case: Case, knowledge: Knowledge) -> tuple[Finding, ...]:
+def _findings(matches: Matches, case: Case, knowledge: Knowledge, brief: bool) -> tuple[Finding, ...]:
     """What works but not as wanted, each rule once, at its first line."""
     out: dict[str, Finding] = {}
     for match in matches:
@@ -201,7 +206,7 @@ def _findings(matches: Matches, case: Case, knowledge: Knowledge) -> tuple[Findi
                 title=fill(match.rule.title, case.facts, match.captures),
                 line=match.line,
                 cause=fill(match.rule.cause, case.facts, match.captures),
-                fixes=fixes_of(match, case, knowledge),
+                fixes=() if brief else fixes_of(match, case, knowledge),
                 marks=_marks(match),
             )
     return tuple(sorted(out.values(), key=lambda f: f.line.key))

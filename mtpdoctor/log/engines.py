@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 from mtpdoctor.errors import UserError
@@ -49,13 +50,19 @@ class PythonEngine:
         return hits
 
 
+@lru_cache(maxsize=4)
+def _automaton(literals: tuple[bytes, ...]) -> Any:
+    """Made in ten milliseconds, and never changed: small logs read one after the other share it."""
+    import ahocorasick_rs
+
+    return ahocorasick_rs.BytesAhoCorasick(list(literals))
+
+
 class AhoCorasickEngine:
     name = "ahocorasick"
 
     def __init__(self, literals: Sequence[bytes]) -> None:
-        import ahocorasick_rs
-
-        self._automaton = ahocorasick_rs.BytesAhoCorasick(list(literals)) if literals else None
+        self._automaton = _automaton(tuple(literals)) if literals else None
 
     def find(self, chunk: bytes) -> list[tuple[int, int]]:
         if self._automaton is None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 FRAMES_FILE = "frames.json.gz"
 FORMAT = 2
 _GZIP = 31  # zlib's name for the gzip format
+_KEPT = 48  # tables of files that stay unpacked
 
 Spans = list[list[int]]  # [first line, last line] of each function of one name
 Functions = dict[str, Spans]
@@ -32,11 +34,30 @@ class _Index:
             head = json.loads(first.decompress(path.read_bytes()))
             self.releases, self.files = head["releases"], head["files"]
             self._rest = first.unused_data
+        self._tables: dict[str, dict[str, Any]] = {}
 
     def table(self, file: str) -> dict[str, list[tuple[int, int, list[int]]]]:
-        start, size = self.files[file]
-        table: dict[str, Any] = json.loads(zlib.decompress(self._rest[start : start + size], _GZIP))
+        table = self._tables.get(file)
+        if table is None:
+            start, size = self.files[file]
+            table = json.loads(zlib.decompress(self._rest[start : start + size], _GZIP))
+            if len(self._tables) >= _KEPT:
+                self._tables.clear()
+            self._tables[file] = table
         return table
+
+
+@lru_cache(maxsize=2)
+def _index_of(folder: Path, changed: int) -> _Index:
+    return _Index(folder)
+
+
+def _index(folder: Path) -> _Index:
+    """Kept from one log to the next (a triage reads thousands), until the file changes."""
+    try:
+        return _index_of(folder, (folder / FRAMES_FILE).stat().st_mtime_ns)
+    except OSError:
+        return _Index(folder)
 
 
 def read_frames(folder: Path) -> dict[str, dict[str, Functions]]:
@@ -60,7 +81,7 @@ def releases_of_frames(
     Frames of files or functions that the index does not have say nothing. The set is empty when the frames
     contradict one another (a patched installation) or none said anything.
     """
-    index = _Index(folder)
+    index = _index(folder)
     every = set(range(len(index.releases)))
     left = set(every)
     used: list[str] = []

@@ -59,7 +59,7 @@ def _innermost(error: BaseException) -> str:
 
 def _examined(launch: LaunchFiles, opened: Sequence[Opened], knowledge: Knowledge) -> Member:
     reading = read_sources([o.source for o in opened], knowledge.literals)
-    report = diagnose(reading, knowledge)
+    report = diagnose(reading, knowledge, brief=True)
     if report.outcome == "empty":
         return unreadable(launch, "nothing in it")
     if not reading.is_sglang and report.outcome == "unfinished":
@@ -157,7 +157,7 @@ def _root_of(
     for node, numbers in by_node.items():
         files[node] = [opened[n] for n in numbers]
         alone = read_sources([o.source for o in files[node]], knowledge.literals)
-        reports.append(NodeReport(node, diagnose(alone, knowledge)))
+        reports.append(NodeReport(node, diagnose(alone, knowledge, brief=True)))
     found = first_to_fail(reports, knowledge.by_id)
     if found is None:
         return launch.nodes[first.root.file] or None, first, opened
