@@ -22,6 +22,7 @@ COMMANDS = {
     "runs": ("mtpdoctor.cli.runs", "what was launched from here, how it ended, where its log is"),
     "probe": ("mtpdoctor.cli.probe", "this host: GPUs and who holds them, memory, disks, ports, SGLang"),
     "memory": ("mtpdoctor.cli.memory", "what a launch needs of each GPU: will it fit, and what to move"),
+    "triage": ("mtpdoctor.cli.triage", "many launches at once: which are one problem, what each should type"),
     "explain": ("mtpdoctor.cli.explain", "the long form of one rule"),
     "kb": ("mtpdoctor.cli.kb", "lint, list and try the knowledge"),
 }

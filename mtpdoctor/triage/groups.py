@@ -38,6 +38,11 @@ class Groups:
         # only the example shows evidence; the others would hold most of the memory for it
         self._failed.setdefault(key, []).append(replace(member, evidence=(), next_steps=()))
 
+    @property
+    def causes(self) -> int:
+        """How many groups there are so far."""
+        return len(self._failed)
+
     def _shared(self, member: Member) -> Member:
         """The member with texts that others have too held once."""
 
