@@ -83,6 +83,8 @@ def _run(args: argparse.Namespace, words: list[str]) -> int:
             raise UserError(f"{log}: no such file", hint="mtpdoctor without a LOG looks for logs itself")
         if os.path.isdir(log):
             raise UserError(f"{log} is a folder", hint="name the log file itself")
+        if not os.path.isfile(log):
+            raise UserError(f"{log} is no file", hint=f"pipes are read by: mtpdoctor diagnose {log}")
     from mtpdoctor.tui.app import DoctorApp
     from mtpdoctor.tui.session import Session
 

@@ -5,7 +5,6 @@ The regions never act themselves; how they are laid out is the application's (ap
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,8 +25,6 @@ from mtpdoctor.tui.workers import Doctor
 if TYPE_CHECKING:
     from mtpdoctor.host.types import HostFacts
     from mtpdoctor.kb.load import Knowledge
-
-_DOCKER = "docker:"
 
 
 class Acting(App[None]):
@@ -117,7 +114,8 @@ class Acting(App[None]):
 
     def _diagnosed(self, found: Session) -> None:
         stay = self.region != "log" or self.query_one(LogRegion).moved
-        self.update(replace(found, host=self.session.host, history=self.session.history))
+        now = self.session
+        self.update(replace(found, host=now.host, history=now.history, launched=now.launched))
         if not stay:
             self.action_region("diagnosis")
 
@@ -140,13 +138,15 @@ class Acting(App[None]):
     # -- messages from the regions ---------------------------------------------------------------------
     @on(messages.OpenLog)
     def _open_log(self, message: messages.OpenLog) -> None:
-        first = message.paths[0]
-        if not first.startswith(_DOCKER):
-            self.open_logs(message.paths)
-            return
-        name = first.removeprefix(_DOCKER)
-        opened: Callable[[str], None] = lambda path: self.open_logs((path,))  # noqa: E731
-        self.work.start("find", f"asking docker for {name}", partial(fetch_container_log, name), opened)
+        self.open_logs(message.paths)
+
+    @on(messages.OpenContainer)
+    def _open_container(self, message: messages.OpenContainer) -> None:
+        work = partial(fetch_container_log, message.name)
+        self.work.start("find", f"asking docker for {message.name}", work, self._fetched)
+
+    def _fetched(self, path: str) -> None:
+        self.open_logs((path,))
 
     @on(messages.ShowLine)
     def _show_line(self, message: messages.ShowLine) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Footer, Input
 
@@ -132,6 +133,12 @@ class DoctorApp(Acting):
     @on(RegionTabs.Chosen)
     def _tab(self, message: RegionTabs.Chosen) -> None:
         self.action_region(message.region)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterator[SystemCommand]:
+        """Of Textual's own commands those that are not offered by better names."""
+        for command in super().get_system_commands(screen):
+            if command.title in ("Quit", "Screenshot"):
+                yield command
 
     # -- the application's own keys --------------------------------------------------------------------
     def action_help(self) -> None:

@@ -11,10 +11,9 @@ from mtpdoctor.paths import state_folder
 
 def write_private(name: str, text: str) -> Path:
     """Writes ``text`` to a file that only its owner can read. Raises UserError."""
-    folder = state_folder()
-    path = folder / name
+    path = state_folder() / name
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)

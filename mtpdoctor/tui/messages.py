@@ -20,6 +20,14 @@ class OpenLog(Message):
         self.paths = paths
 
 
+class OpenContainer(Message):
+    """Fetch the log of this Docker container and read it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
 class ShowLine(Message):
     """Go to a line of the log and show it. ``number`` counts from 1, ``file`` indexes ``Session.logs``."""
 

@@ -105,7 +105,7 @@ async def test_help_names_the_keys_of_all_regions() -> None:
         for _, title in REGIONS:
             if title not in ("Model",):
                 assert f"{title}\n" in text, title
-        for words in ("Find", "Fold ranks", "Quit", "Export the report as text", "Ctrl+P"):
+        for words in ("Find text", "Show once what several ranks say", "Quit", "Export the report as text", "Ctrl+P"):
             assert words in text
         await pilot.press("3")  # a number behind the help changes nothing
         assert isinstance(app.screen, HelpScreen)

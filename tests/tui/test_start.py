@@ -24,6 +24,7 @@ from mtpdoctor.tui.start.found import (
     size_in_words,
 )
 from mtpdoctor.tui.start.region import paths_of
+from mtpdoctor.tui.start.suggest import completed
 
 
 def test_the_newest_logs_come_first_and_empty_ones_not_at_all(tmp_path: Path) -> None:
@@ -106,10 +107,12 @@ def test_a_containers_log_is_fetched_into_a_private_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
     _docker(tmp_path, 'echo "log of $2"; echo err >&2')
     path = Path(fetch_container_log("sgl-1"))
     assert sorted(path.read_text().splitlines()) == ["err", "log of sgl-1"]
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     for bad in ("-v", "a b", "$(x)", ""):
         with pytest.raises(UserError):
             fetch_container_log(bad)
@@ -173,3 +176,26 @@ async def test_everything_found_is_offered_by_kind(tmp_path: Path) -> None:
         await pilot.pause()
         assert isinstance(app.focused, Input)
         assert any("no such file" in n.message for n in app._notifications)
+
+
+def test_a_typed_path_is_completed(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("x")
+    (tmp_path / ".server").write_text("x")
+    (tmp_path / "logs").mkdir()
+    assert completed(f"{tmp_path}/ser") == f"{tmp_path}/server.log"
+    assert completed(f"a.log {tmp_path}/lo") == f"a.log {tmp_path}/logs/"
+    assert completed(f"{tmp_path}/server.log") is None
+    assert completed(f"{tmp_path}/") is None and completed("/nowhere/x") is None
+
+
+async def test_a_container_is_opened_by_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
+    _docker(tmp_path, f"cat '{SAMPLES / 'port_in_use.log'}'")
+    places = Places(None, None, None, None, lambda: [Found("container", "sgl", "sglang:x, Up")])
+    app = app_of(places=places)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("enter")
+        await settled(pilot)
+        assert app.session.report is not None and app.session.report.diagnoses[0].rule == "MTP0510"

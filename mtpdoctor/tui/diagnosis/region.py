@@ -20,9 +20,7 @@ class DiagnosisRegion(VerticalScroll, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "step(1)", "Next row that leads somewhere, or further down", show=False),
         Binding("up,k", "step(-1)", "Row before, or further up", show=False),
-        Binding(
-            "enter", "go", "Go to the line", tooltip="Go where the row leads: a log line, a rule, the fix"
-        ),
+        Binding("enter", "go", "Go to the line", tooltip="Go to the line of the root cause"),
         Binding("left_square_bracket", "other(-1)", "Cause before", show=False),
         Binding("right_square_bracket", "other(1)", "Next cause", show=False),
     ]

@@ -52,7 +52,9 @@ class Paragraph(Static):
 class Leads(Static, can_focus=True):
     """A row that leads somewhere: Enter or a click goes there."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,space", "go", "Go there", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "go", "Go there", tooltip="Go where the row leads: a log line, a rule, the fix")
+    ]
 
     def __init__(self, part: Place | Choice | Rule | Go) -> None:
         super().__init__("", markup=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from mtpdoctor.errors import UserError
 from mtpdoctor.log.index import FileIndex
 from mtpdoctor.log.source import LogSource, open_source
 from mtpdoctor.log.transport import Transports
@@ -80,12 +81,18 @@ class LogDocument:
         """The bytes of a line (of a huge one its beginning), and how many more there are."""
         if self.index is None:
             return (self.tail[number - 1], 0) if 1 <= number <= len(self.tail) else (b"", 0)
-        for _, raw in self.index.raw_lines(number, number):
+        try:
+            return self._raw(self.index, number)
+        except UserError as error:  # the disk it lies on has gone away
+            return str(error).encode(), 0
+
+    def _raw(self, index: FileIndex, number: int) -> tuple[bytes, int]:
+        for _, raw in index.raw_lines(number, number):
             if raw is not None:
                 return raw, 0
-            start = self.index.start(number)
+            start = index.start(number)
             if start is not None:
-                end = self.index.end(start)
+                end = index.end(start)
                 piece = self.source.read_at(start, min(_PIECE, end - start))
                 return piece, end - start - len(piece)
         return b"", 0

@@ -14,9 +14,10 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from mtpdoctor.text import one_line
-from mtpdoctor.tui.messages import OpenLog
+from mtpdoctor.tui.messages import OpenContainer, OpenLog
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.start.found import Found, Places, find
+from mtpdoctor.tui.start.suggest import PathSuggester
 from mtpdoctor.tui.styles import beside
 from mtpdoctor.tui.work import Work
 
@@ -48,7 +49,12 @@ class StartRegion(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Static(_WELCOME, markup=False, id="welcome")
-        yield Input(placeholder="path of a log; * and several are fine", compact=True, id="path")
+        yield Input(
+            placeholder="path of a log; * and several are fine, → completes",
+            compact=True,
+            id="path",
+            suggester=PathSuggester(),
+        )
         yield OptionList(markup=False, id="found")
 
     def show(self, session: Session) -> None:
@@ -90,7 +96,7 @@ class StartRegion(Vertical):
         if found.paths:
             self.post_message(OpenLog(found.paths))
         elif found.kind == "container":
-            self.post_message(OpenLog((f"docker:{found.title}",)))
+            self.post_message(OpenContainer(found.title))
         else:
             self.notify(one_line(found.why), markup=False)
 
