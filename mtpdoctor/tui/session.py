@@ -54,5 +54,21 @@ class Session:
     diagnosis: int = 0  # which of report.diagnoses is looked at
     chosen: Chosen = field(default_factory=Chosen)
     history: tuple[AttemptRecord, ...] = ()
+    launched: tuple[tuple[str, LaunchDocument], ...] = ()  # logs of launches from here, and their commands
     rule: str | None = None  # the rule that Knowledge is to show
     errors: tuple[str, ...] = ()  # one line each: what could not be read or probed
+
+
+def given_of(session: Session) -> Given:
+    """What the core is given for this session. The log of a launch from here is that of the command that was
+    launched, on this machine; a given command without a log is one for this machine, as ``mtpdoctor check``
+    takes it."""
+    from mtpdoctor.records import replace
+
+    given = session.given
+    launched = dict(session.launched).get(session.logs[0]) if len(session.logs) == 1 else None
+    if launched is not None:
+        given = replace(given, document=launched, command_where="the launch from here")
+    elif session.logs or given.document is None or given.document.command.container:
+        return given
+    return replace(given, host=given.host or session.host, model=given.model or session.model)

@@ -9,11 +9,10 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from mtpdoctor.tui.session import Chosen, Session
+from mtpdoctor.tui.session import Chosen, Session, given_of
 
 if TYPE_CHECKING:
     from mtpdoctor.case import Case
-    from mtpdoctor.diagnose.given import Given
     from mtpdoctor.diagnose.trial import Trial
     from mtpdoctor.host.types import HostFacts
     from mtpdoctor.kb.load import Knowledge
@@ -43,8 +42,9 @@ class Doctor:
 
         knowledge = self.knowledge()
         reading = read_logs(session.logs, knowledge.literals)
-        report = diagnose(reading, knowledge, session.given)
-        case = base_case(reading, session.given)
+        given = given_of(session)
+        report = diagnose(reading, knowledge, given)
+        case = base_case(reading, given)
         document = case.document if case is not None else None
         return replace(
             session,
@@ -81,14 +81,14 @@ class Doctor:
         case = self._case(session)
         if case is None or chosen.document is None:
             return chosen
-        found = checked(chosen.document, case, self._given(session), self.knowledge())
+        found = checked(chosen.document, case, given_of(session), self.knowledge())
         return replace(chosen, check=found, memory=memory_of(chosen.document, case, self.knowledge()))
 
     def check_base(self, session: Session) -> Session:
         """Where there is no log: the given command, and whether it would start."""
         from mtpdoctor.diagnose.trial import checked, memory_of
 
-        given = self._given(session)
+        given = given_of(session)
         model = given.model or _model_of(given.document)
         session = replace(session, knowledge=self.knowledge(), base=given.document, model=model)
         case = self._case(session)
@@ -103,17 +103,7 @@ class Doctor:
     def _case(self, session: Session) -> Case | None:
         from mtpdoctor.diagnose.trial import base_case
 
-        return base_case(session.reading, self._given(session))
-
-    def _given(self, session: Session) -> Given:
-        """A command without a log is one for this machine, as ``mtpdoctor check`` takes it."""
-        given = session.given
-        document = given.document
-        if session.reading is not None or document is None or document.command.container:
-            return given
-        from mtpdoctor.records import replace as changed
-
-        return changed(given, host=given.host or session.host, model=given.model or session.model)
+        return base_case(session.reading, given_of(session))
 
 
 def _chosen(trial: Trial) -> Chosen:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
+import made
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +31,7 @@ from mtpdoctor.tui.launch.wording import (
     stage_rows,
 )
 from mtpdoctor.tui.launch.worker import KEPT_LINES, Launcher
-from mtpdoctor.tui.session import Session
+from mtpdoctor.tui.session import Session, given_of
 from mtpdoctor.watch.types import (
     AttemptRecord,
     End,
@@ -164,12 +166,14 @@ def test_a_container_is_not_mistaken_for_a_process_of_this_machine() -> None:
         launched_document(session, "ls")
 
 
-def test_the_diagnosis_after_a_launch_goes_by_the_launched_command() -> None:
+def test_the_log_of_a_launch_from_here_is_that_of_the_launched_command_and_no_other_log_is() -> None:
     record = AttemptRecord(1, (), Stage.WEIGHTS, End.DIED, None, "x", 1.0, "x.log")
     document = read_launch(COMMAND)
-    session = after_launch(Session(Given()), record, document)
-    assert session.given.document is document and session.history == (record,)
-    assert after_launch(session, record, None).given.document is document
+    session = after_launch(Session(Given(), logs=("old.log",), host=made.host()), record, document)
+    assert session.history == (record,) and given_of(session) == Given()
+    own = replace(session, logs=("x.log",))
+    assert given_of(own).document is document and given_of(own).host is session.host
+    assert after_launch(session, record, None).launched == session.launched
 
 
 # -- the thread ------------------------------------------------------------------------------------------

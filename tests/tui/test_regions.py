@@ -472,6 +472,18 @@ def test_rules_are_browsed_searched_and_read(size: tuple[int, int]) -> None:
     drive(app, steps, size)
 
 
+def test_rules_that_are_being_read_are_waited_for() -> None:
+    app = OneRegion(KnowledgeRegion(), Session(Given()))
+
+    async def steps(pilot: Pilot[None]) -> None:
+        assert "being read" in app.text()
+        app.show(failed())
+        await pilot.pause()
+        assert "being read" not in app.text()
+
+    drive(app, steps)
+
+
 def test_a_rule_that_is_asked_for_is_shown() -> None:
     knowledge = load_knowledge()
     app = OneRegion(KnowledgeRegion(), replace(failed(), knowledge=knowledge))

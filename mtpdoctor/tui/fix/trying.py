@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from mtpdoctor.diagnose.trial import base_case, checked, with_text
+from mtpdoctor.errors import UserError
 from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.records import replace
 from mtpdoctor.tui.fix.wording import Verdict, check_verdict
-from mtpdoctor.tui.session import Session
+from mtpdoctor.tui.session import Session, given_of
 
 
 class Trying:
@@ -23,11 +24,14 @@ class Trying:
         trial = with_text(session.base, text)
         if trial.document is None:
             return Verdict("bad", f"Cannot be read: {trial.problem}")
-        given = session.given
+        given = given_of(session)
         if session.reading is None and given.document is None:
             given = replace(given, document=session.base)
         case = base_case(session.reading, given)
         if case is None:
             return Verdict("none", "It can be read; nothing more is known.")
-        knowledge = session.knowledge or load_knowledge()
+        try:
+            knowledge = session.knowledge if session.knowledge is not None else load_knowledge()
+        except UserError as error:
+            return Verdict("none", f"It can be read, but the rules cannot: {error}".partition("\n")[0])
         return check_verdict(checked(trial.document, case, given, knowledge))

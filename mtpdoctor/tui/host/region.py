@@ -20,6 +20,7 @@ from mtpdoctor.tui.styles import beside
 
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.host_check import HostFinding
+    from mtpdoctor.kb.knowledge import Knowledge
 
 EVERY = 2.0  # seconds between two looks at the GPUs
 WAITING = "This machine is being asked: GPUs, memory, SGLang, disks, ports ..."
@@ -36,7 +37,8 @@ class HostRegion(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._host: HostFacts | None = None
+        self._known: tuple[HostFacts | None, Knowledge | None] = (None, None)
+        self._host: HostFacts | None = None  # with the newest figures
         self._findings: tuple[HostFinding, ...] = ()
         self._verbose = False
         self._asking = False
@@ -49,11 +51,10 @@ class HostRegion(Vertical):
         self.set_interval(EVERY, self._ask)
 
     def show(self, session: Session) -> None:
-        host = session.host
-        if host is not self._host and host is not None:
-            self._host, self._findings = host, _findings(session, host)
-        elif host is None:
-            self._host = None
+        known = (session.host, session.knowledge)
+        if any(a is not b for a, b in zip(known, self._known, strict=True)):
+            self._known = known
+            self._host, self._findings = session.host, _findings(session)
         self._draw()
 
     def _draw(self) -> None:
@@ -101,8 +102,10 @@ class HostRegion(Vertical):
         self._draw()
 
 
-def _findings(session: Session, host: HostFacts) -> tuple[HostFinding, ...]:
+def _findings(session: Session) -> tuple[HostFinding, ...]:
+    """What the rules say of the host; nothing as long as they are being read."""
     from mtpdoctor.diagnose.host_check import host_findings
-    from mtpdoctor.kb.load import load_knowledge
 
-    return host_findings(host, session.knowledge or load_knowledge(), session.given.release)
+    if session.host is None or session.knowledge is None:
+        return ()
+    return host_findings(session.host, session.knowledge, session.given.release)

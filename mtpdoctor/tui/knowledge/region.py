@@ -23,9 +23,11 @@ from mtpdoctor.tui.styles import beside
 WIDE = 110  # columns from which list and rule stand side by side
 HINT = "words, an error message, stage:weights, role:cause, release:0.5.13"
 
+WAITING = "The rules are being read ..."
+
 
 class KnowledgeRegion(Vertical):
-    """Reads the rules when it is first shown."""
+    """Posts CopyText."""
 
     DEFAULT_CSS = beside(__file__)
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -54,11 +56,12 @@ class KnowledgeRegion(Vertical):
         self.set_class(event.size.width >= WIDE, "-wide")
 
     def show(self, session: Session) -> None:
-        if self._knowledge is None:
-            from mtpdoctor.kb.load import load_knowledge
-
-            self._knowledge = session.knowledge or load_knowledge()
+        if session.knowledge is not None and session.knowledge is not self._knowledge:
+            self._knowledge = session.knowledge
             self._search(self.query_one(Input).value)
+        if self._knowledge is None:
+            self.query_one("#knowledge-count", Static).update(Content(WAITING))
+            return
         wanted = session.rule
         if wanted is None or wanted == self._asked or wanted not in self._knowledge.by_id:
             return

@@ -25,10 +25,8 @@ def launched_document(session: Session, command: str) -> LaunchDocument:
 
 
 def after_launch(session: Session, record: AttemptRecord, document: LaunchDocument | None) -> Session:
-    """The session with one more attempt; what is diagnosed next goes by the command that was launched."""
-    from mtpdoctor.records import replace as changed
-
-    given = session.given
+    """The session with one more attempt. When its log is read, it is read as that of ``document``."""
+    launched = session.launched
     if document is not None:
-        given = changed(given, document=document, command_where="the launch from here")
-    return replace(session, given=given, history=(*session.history, record))
+        launched = (*launched, (record.log, document))
+    return replace(session, history=(*session.history, record), launched=launched)
