@@ -40,6 +40,7 @@ DRAFT = "Llama-3.1-8B-EAGLE3"
 HOSTS = ("8xsm90@140", "8xsm100@180", "4xsm120@95")
 # What a word in the example or its rule says about the model that it is about, the likeliest first.
 FITTING = (
+    (r"hisparse|dsa\b|DSA|nsa\b", ("DeepSeek-V3.2", "GLM-5")),
     (r"mamba|linear.attn|hybrid|NEXTN", ("Qwen3-Next-80B-A3B", "Qwen3.5-27B", "DeepSeek-V3")),
     (r"mla\b|deepep|deepseek|two-batch|dp-attention", ("DeepSeek-V3", "DeepSeek-V3.2", "Qwen3-30B-A3B")),
     (r"moe|--ep|eplb", ("Qwen3-30B-A3B", "DeepSeek-V3", "gpt-oss-20b")),
@@ -147,6 +148,8 @@ def row_of(
     before, after = pair
     row: dict[str, Any] = {"release": way[0], "gpu": way[1], "model": way[2]}
     for name, verdict in (("before", before), ("after", after)):
+        if verdict.exception in ("ImportError", "ModuleNotFoundError"):  # another platform's packages
+            verdict = replace(verdict, verdict="unknown", reason=verdict.error)
         row[name] = verdict.verdict
         said = verdict.error if verdict.verdict == "reject" else verdict.reason
         if said:

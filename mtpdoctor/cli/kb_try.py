@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mtpdoctor.errors import EXIT_OK
 
 if TYPE_CHECKING:
+    from mtpdoctor.facts import Facts
     from mtpdoctor.kb.knowledge import Knowledge
     from mtpdoctor.kb.trial import Found
     from mtpdoctor.kb.types import Match, Pattern, Rule
@@ -49,7 +50,9 @@ def run_try(args: argparse.Namespace) -> int:
     for name in args.logs:
         reading = read_logs([name], (pattern.literal, *knowledge.literals), stdin=sys.stdin.buffer)
         matches = matches_of(pattern, reading)
-        logs.append(_of_log(name, reading, pattern, matches, rules_on(matches, reading, knowledge)))
+        logs.append(
+            _of_log(name, reading, pattern, matches, rules_on(matches, reading, knowledge, _facts(reading)))
+        )
     healthy = healthy_logs()
     lines, counts = healthy_hits(pattern, healthy)
     told = {
@@ -68,6 +71,14 @@ def run_try(args: argparse.Namespace) -> int:
         print("no match in the last launch attempt", file=sys.stderr)
         return EXIT_PROBLEMS
     return EXIT_OK
+
+
+def _facts(reading: LogReading) -> Facts | None:
+    """What the log says of its launch: conditions of other rules ask for it."""
+    from mtpdoctor.diagnose.engine import case_of
+    from mtpdoctor.diagnose.given import Given
+
+    return case_of(reading, reading.attempt, Given())[0].facts if reading.attempt is not None else None
 
 
 def _of_log(

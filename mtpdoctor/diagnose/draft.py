@@ -14,7 +14,7 @@ from mtpdoctor.diagnose.failures import chain
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.errors import UserError
-from mtpdoctor.kb.draft import Draft, look_alike, next_id
+from mtpdoctor.kb.draft import Draft, look_alike, next_id, rare_literal
 from mtpdoctor.kb.generalise import generalise
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.literals import required_literal
@@ -99,6 +99,8 @@ def draft_of(
     releases, said = _releases(source, sites, sources, failure.case)
     reads, proposals = _guards(site, failure.case)
     candidates = (*healthy, *_example_lines(knowledge.rules))
+    if literal is None and not span:
+        literal = rare_literal(regex, candidates)
     command = _command(failure.case, hide)
     draft = Draft(
         id=next_id(knowledge.rules, least_id),
@@ -264,11 +266,15 @@ def _releases(
         return text, [
             f"releases: of {len(every)} at hand ({every[0]} to {every[-1]}) {len(found)} have the message"
         ]
-    own = str(case.release) if case.release else None
-    if own is None:
-        return "*", ['releases: neither the log nor a source says which: narrow "*" with --source DIR']
     without = "no source at hand has the message" if sources else "no source was at hand"
-    return f">={own}", [f"releases: the log is from {own}, {without}: narrow it with --source DIR"]
+    if case.release is None or not case.release_is_certain:
+        told = (
+            f"the log is from {case.release_range}" if case.release_range else "the log does not say its own"
+        )
+        return "*", [f'releases: {told}, and {without}: narrow "*" with --source DIR']
+    return f">={case.release}", [
+        f"releases: the log is from {case.release}, {without}: narrow it with --source DIR"
+    ]
 
 
 def _where(site: RaiseSite | None) -> tuple[str, ...]:

@@ -10,9 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from mtpdoctor.kb.literals import MIN_LITERAL, required_literal, required_pieces
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.kb.unfilled import FILL_IN
 
+COMMON = 5  # lines of other logs that a literal may stand in before a rarer one is taken
+_UNSAFE = re.compile(r"""[^ -~]|["'\\<>&]""")
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _MIN_SHARED = 2  # rare words that a look-alike has in common with the message
 
@@ -68,6 +71,23 @@ def look_alike(message: str, regex: str, candidates: Iterable[str]) -> str | Non
     return best
 
 
+def rare_literal(regex: str, lines: Iterable[str]) -> str | None:
+    """The text to look for where the longest one that the regex requires is common and another is not; None where
+    the longest will do, or the regex has none."""
+    try:
+        derived = required_literal(regex)
+        pieces = required_pieces(regex)
+    except ValueError:
+        return None
+    others = {p.strip() for piece in pieces for p in _UNSAFE.split(piece) if len(p.strip()) >= MIN_LITERAL}
+    count = dict.fromkeys({derived, *others}, 0)
+    for line in lines:
+        for piece in count:
+            count[piece] += piece in line
+    best = min(count, key=lambda piece: (count[piece], -len(piece), piece))
+    return best if count[derived] > count[best] + COMMON else None
+
+
 def draft_text(draft: Draft) -> str:
     """The draft as a YAML file with one rule, in the order of docs/knowledge-format.md."""
     out = [f"# {_comment(remark)}" for remark in draft.remarks]
@@ -82,6 +102,7 @@ def draft_text(draft: Draft) -> str:
         f"  releases: {_quote(draft.releases)}",
         "  match:",
         *_pattern(draft),
+        *(["  root: exception"] if draft.traceback else []),
         f"  cause: {_quote(FILL_IN + ': why it happens, in one or two sentences')}",
         "  misleading: null  # what people wrongly conclude from the message",
         "  remedies:",

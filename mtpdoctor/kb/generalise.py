@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mtpdoctor.kb.literals import required_literal
+
 MAX_LENGTH = 240  # characters of a message that the regex is made of
 MAX_GROUPS = 6
 MIN_LETTERS = 8  # that the longest fixed text of a regex has, so that it is not found everywhere
@@ -82,7 +84,9 @@ def generalise(message: str, pieces: Sequence[str] | None = None) -> str:
     made = _by_classes(cut, _Groups())
     if _fixed_letters(made) < MIN_LETTERS:  # what is quoted is all there is to tell it by
         made = _plain(cut, _Groups())
-    if _fixed_letters(made) < MIN_LETTERS:
+    try:
+        required_literal(made)
+    except ValueError:
         made = _escape(cut)
     return made if re.search(made, line) else re.escape(cut)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mtpdoctor.errors import UserError
-from mtpdoctor.facts import Source, make_facts
+from mtpdoctor.facts import Facts, Source, make_facts
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.types import ALWAYS, Match, Pattern, Role, Rule, Span
 from mtpdoctor.log.types import LogReading, Stage
@@ -110,7 +110,7 @@ def matches_of(pattern: Pattern, reading: LogReading) -> Sequence[Match]:
 
 
 def rules_on(
-    matches: Sequence[Match], reading: LogReading, knowledge: Knowledge
+    matches: Sequence[Match], reading: LogReading, knowledge: Knowledge, facts: Facts | None = None
 ) -> dict[tuple[int, int, int], list[Rule]]:
     """The rules of ``knowledge`` that fire on the same lines (or the same tracebacks), by the line's key."""
     from mtpdoctor.kb.match import match_rules
@@ -119,7 +119,7 @@ def rules_on(
         return {}
     wanted = {m.line.key for m in matches}
     out: dict[tuple[int, int, int], list[Rule]] = {}
-    for other in match_rules(knowledge, reading, reading.attempt, make_facts({}, Source.USER)):
+    for other in match_rules(knowledge, reading, reading.attempt, facts or make_facts({}, Source.USER)):
         if other.line.key in wanted and other.rule not in out.get(other.line.key, ()):
             out.setdefault(other.line.key, []).append(other.rule)
     return out
