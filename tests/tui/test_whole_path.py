@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -17,9 +19,11 @@ from standing import RECORDED, SAMPLES, environment, free_port
 
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.host.types import HostFacts
+from mtpdoctor.launch.document import read_launch
 from mtpdoctor.tui.app import DoctorApp
 from mtpdoctor.tui.fix.command_view import CommandView
 from mtpdoctor.tui.fix.confirm import LaunchConfirm
+from mtpdoctor.tui.fix.editor import CommandEditor
 from mtpdoctor.tui.launch import LaunchRegion
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.workers import Doctor
@@ -156,3 +160,52 @@ def test_whoever_quits_ends_the_launch(log: Path, monkeypatch: pytest.MonkeyPatc
 
     pid = asyncio.run(run())
     assert pid is not None and not Path(f"/proc/{pid}").exists()
+
+
+def test_one_that_is_left_running_outlives_the_doctor(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plays(monkeypatch, {"lines": ["Load weight begin"], "then": "hang"})
+    app = app_for(log)
+
+    async def run() -> int | None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await diagnosed(pilot, app)
+            await pilot.press("l")
+            await until(pilot, lambda: isinstance(app.screen, LaunchConfirm), "the question")
+            await pilot.press("y")
+            region = app.query_one(LaunchRegion)
+            await until(pilot, lambda: region.state.launched is not None, "the launch")
+            await pilot.press("b")
+            await until(pilot, lambda: bool(app.session.history), "the end of watching")
+            assert app.session.history[0].how is End.DETACHED
+            assert region.state.launched is not None
+            return region.state.launched.pid
+
+    pid = asyncio.run(run())
+    assert pid is not None and Path(f"/proc/{pid}").exists()
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_command_alone_is_checked_and_its_remedies_are_offered(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = "python -m sglang.launch_server --model-path some/model --tp-sizes 2 --port 1"
+    document = read_launch(command)
+    app = DoctorApp(Session(Given(document=document, command_where="command", release="0.5.13")), NoProbe())
+
+    async def run() -> None:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: app.session.check is not None, "the check")
+            assert app.session.check is not None and app.session.check.verdict == "reject"
+            await pilot.press("4")
+            await until(pilot, lambda: app.session.chosen.check is not None, "the first choice and its check")
+            assert "--tp-size 2" in (app.session.chosen.command or "")
+            await pilot.press("r")
+            await until(pilot, lambda: app.session.chosen.edits == (), "nothing switched on")
+            await pilot.press("i")
+            await until(pilot, lambda: isinstance(app.screen, CommandEditor), "the editor")
+            await pilot.press("space", *"--enable-metrics", "ctrl+s")
+            await until(pilot, lambda: app.session.chosen.by_hand, "the edited command")
+            assert (app.session.chosen.command or "").endswith("--enable-metrics")
+            await until(pilot, lambda: app.session.chosen.check is not None, "its check")
+
+    asyncio.run(run())
