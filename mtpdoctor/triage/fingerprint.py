@@ -8,7 +8,8 @@ problems become one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 from mtpdoctor.diagnose.types import Diagnosis
@@ -56,8 +57,21 @@ _BY_CHANCE = frozenset(
 )  # fmt: skip
 
 
-def fingerprint_of(diagnosis: Diagnosis, rule: Rule | None) -> Fingerprint:
-    """``rule``: the one that the diagnosis names, None where none knows it."""
+# Options that a path may be the value of; the model's own path is what most rules mean anyway.
+_PATHS = (
+    "tokenizer_path",
+    "speculative_draft_model_path",
+    "speculative_draft_model",
+    "chat_template",
+    "lora_paths",
+)
+_HUB_ID = re.compile(r"[\w.-]+/[\w.:@-]+\Z")
+
+
+def fingerprint_of(
+    diagnosis: Diagnosis, rule: Rule | None, facts: Mapping[str, object] | None = None
+) -> Fingerprint:
+    """``rule``: the one that the diagnosis names, None where none knows it; ``facts``: of the launch."""
     if rule is None:
         return make(None, unknown_parts(diagnosis))
     left_out = NOT_IDENTITY.get(rule.id, set())
@@ -67,9 +81,21 @@ def fingerprint_of(diagnosis: Diagnosis, rule: Rule | None) -> Fingerprint:
             text = normal_capture(name, value)
             if text:
                 parts.append(f"{name}={text}")
+        elif name == "path" and (kind := _kind_of_path(value, facts or {})):
+            parts.append(f"path={kind}")
     if rule.generic and rule.source in _REFINED and rule.id not in _BY_CHANCE:
         parts += unknown_parts(diagnosis)
     return make(rule.id, parts)
+
+
+def _kind_of_path(value: str, facts: Mapping[str, object]) -> str | None:
+    """What a path is: that of another option than the model's, or no path but the name of a repository. Which path it
+    is differs from host to host."""
+    if value != facts.get("arg.model_path"):
+        for option in _PATHS:
+            if value == facts.get(f"arg.{option}"):
+                return option
+    return "<repository>" if _HUB_ID.match(value) else None
 
 
 def unknown_parts(diagnosis: Diagnosis) -> list[str]:
