@@ -20,7 +20,11 @@ def render_triage_html(triage: Triage) -> str:
 
 def _parts(triage: Triage) -> Iterator[Html]:
     yield top(tag("h1", view.title(triage)))
-    yield rows_of(view.summary(triage), "Numbers")
+    yield tag(
+        "dl",
+        *(tag("div", tag("dt", name), tag("dd", value)) for name, value in view.summary(triage)),
+        class_="figures",
+    )
     if triage.groups:
         yield section("Causes", _filter(triage), _table(triage))
         yield section("Each cause", *(_group(g, i) for i, g in enumerate(triage.groups, 1)))
@@ -73,8 +77,8 @@ def _table(triage: Triage) -> Html:
 def _row(group: Group, number: int, marked: bool) -> Html:
     cells = [
         tag("td", f"{len(group.members):,}", class_="count"),
-        tag("td", tag("a", shown(group.title), href=f"#{_id(number)}")),
-        tag("td", view.rule(group), class_="mono"),
+        tag("td", tag("a", shown(group.title), href=f"#{_id(number)}"), _told_apart(group)),
+        tag("td", view.rule(group), class_="mono whole"),
         tag("td", view.several(group.releases)),
         tag("td", view.several(group.gpus)),
         tag("td", view.seen(group)),
@@ -82,6 +86,16 @@ def _row(group: Group, number: int, marked: bool) -> Html:
     if marked:
         cells.append(tag("td", _status(group)))
     return tag("tr", *cells, id=f"row-{_id(number)}")
+
+
+def _told_apart(group: Group) -> Html | None:
+    """What tells the cause from others of the same title."""
+    parts = view.parts(group)
+    return (
+        tag("div", parts if len(parts) <= 160 else parts[:160] + " ...", class_="quiet small")
+        if parts
+        else None
+    )
 
 
 def _id(number: int) -> str:
@@ -175,7 +189,8 @@ def _member(member: Member) -> Html:
         shown(member.launch.name),
         view.place(member),
         member.stage or "",
-        *(shown(x or "") for x in (member.release, member.gpu, member.model, member.started)),
+        *(shown(x or "") for x in (member.release, member.gpu, member.model)),
+        view.moment(member.started),
     ]
     files = ", ".join(shown(p) for p in member.launch.paths)
     cells = [tag("th", values[0], scope="row", title=files), *(tag("td", v) for v in values[1:])]

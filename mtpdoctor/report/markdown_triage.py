@@ -41,10 +41,11 @@ def _table(triage: Triage) -> str:
     names = ["", "launches", "cause", "rule", "releases", "seen", *(["status"] if marked else [])]
     rows = [f"| {' | '.join(names)} |", "|" + " --- |" * len(names)]
     for number, group in enumerate(triage.groups[:GROUPS], 1):
+        parts = view.parts(group)[:120]
         cells = [
             str(number),
             str(len(group.members)),
-            prose(shown(group.title)[:240]),
+            prose(shown(group.title)[:240]) + (f" ({code(parts)})" if parts else ""),
             code(view.rule(group)),
             code(view.several(group.releases)),
             code(view.seen(group)),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Fix, Report
 from mtpdoctor.launch.document import LaunchDocument
+from mtpdoctor.redact import mask_values, secret_values
 from mtpdoctor.report.markdown_text import fenced, prose
 from mtpdoctor.report.sarif_fix import replacements
 from mtpdoctor.report.sarif_parts import FINGERPRINT, UNKNOWN_RULE, Run, descriptor, line_region, uri_of
@@ -172,9 +173,13 @@ class _Report:
         writes holds a secret."""
         if self.launch_file is None or fix.document is None:
             return None
-        found = replacements(
-            self.launch_file.text, fix.document.text, lambda text: self.view.clean.text(text) == text
-        )
+        after, clean = fix.document.text, self.view.clean
+        secrets = secret_values([after])
+
+        def is_public(text: str) -> bool:
+            return mask_values(clean.text(text), secrets) == text
+
+        found = replacements(self.launch_file.text, after, is_public)
         if not found:
             return None
         where = self.run.artifact(self.view.clean.line(self.launch_file.name))

@@ -22,7 +22,7 @@ def title(triage: Triage) -> str:
     failed, groups = triage.failed, len(triage.groups)
     if not failed:
         return f"{count(triage.launches, 'launch', 'launches')}: none failed"
-    return f"{failed} of {count(triage.launches, 'launch', 'launches')} failed, of {count(groups, 'cause')}"
+    return f"{failed:,} of {count(triage.launches, 'launch', 'launches')} failed, of {count(groups, 'cause')}"
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
@@ -66,10 +66,16 @@ def several(values: Sequence[str], most: int = 4) -> str:
 
 
 def seen(group: Group) -> str:
-    first, last = group.first_seen, group.last_seen
+    first, last = moment(group.first_seen), moment(group.last_seen)
     if not first or not last or first == last:
-        return shown(first or last or "")
-    return f"{shown(first)} to {shown(last)}"
+        return first or last
+    return f"{first} to {last.removeprefix(first[:11])}"
+
+
+def moment(time: str | None) -> str:
+    """An ISO time to the minute, which is what people compare."""
+    text = shown(time or "")
+    return text[:16].replace("T", " ") if text[:4].isdigit() and text[10:11] in ("T", " ") else text
 
 
 def member_facts(member: Member) -> list[tuple[str, str]]:
@@ -78,8 +84,8 @@ def member_facts(member: Member) -> list[tuple[str, str]]:
         ("Release", member.release),
         ("GPU", member.gpu),
         ("Model", member.model),
-        ("Started", member.started),
-        ("Ended", member.ended),
+        ("Started", moment(member.started)),
+        ("Ended", moment(member.ended)),
     )
     return [(name, shown(value)) for name, value in facts if value]
 
