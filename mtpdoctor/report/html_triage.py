@@ -50,7 +50,7 @@ def _filter(triage: Triage) -> Html:
             id="search",
             type="search",
             autocomplete="off",
-            placeholder="Search causes and launches: rule, customer, model, GPU, release ...   ( / )",
+            placeholder="Search: rule, customer, model, GPU, release ...  ( / )",
         ),
         choice,
         tag("span", "", id="shown", class_="quiet", role="status", aria_live="polite"),
@@ -193,7 +193,11 @@ def _member(member: Member) -> Html:
         view.moment(member.started),
     ]
     files = ", ".join(shown(p) for p in member.launch.paths)
-    cells = [tag("th", values[0], scope="row", title=files), *(tag("td", v) for v in values[1:])]
+    cells = [
+        tag("th", values[0], scope="row", title=files, class_="long"),
+        tag("td", values[1], class_="long"),
+        *(tag("td", v) for v in values[2:]),
+    ]
     return tag("tr", *cells, data_words=" ".join((*values, files)))
 
 
