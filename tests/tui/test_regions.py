@@ -32,6 +32,7 @@ from mtpdoctor.tui.host import HostRegion
 from mtpdoctor.tui.knowledge import KnowledgeRegion
 from mtpdoctor.tui.knowledge.rules import RuleList
 from mtpdoctor.tui.launch import LaunchRegion
+from mtpdoctor.tui.launch.tail import OutputTail
 from mtpdoctor.tui.messages import (
     ChooseEdits,
     CopyText,
@@ -43,7 +44,7 @@ from mtpdoctor.tui.messages import (
 )
 from mtpdoctor.tui.model import ModelRegion
 from mtpdoctor.tui.session import Session
-from mtpdoctor.watch.types import End
+from mtpdoctor.watch.types import End, Output
 
 MODELS = Path(__file__).resolve().parent.parent / "data" / "models"
 SIZES = [(80, 22), (140, 38)]
@@ -297,6 +298,22 @@ def test_a_launch_is_seen_from_its_start_to_its_end(size: tuple[int, int]) -> No
         assert played.asked == ["gently"] and app.of(LaunchEnded)[0].record.how is End.STOPPED
 
     drive(app, steps, size)
+
+
+def test_of_a_flood_the_newest_lines_are_shown() -> None:
+    app = OneRegion(LaunchRegion(), failed())
+    flood = Output(0.5, tuple(f"line {i}" for i in range(3000)))
+
+    async def steps(pilot: Pilot[None]) -> None:
+        region = app.query_one(LaunchRegion)
+        region.drive(app.session, Played([*starting()[:1], flood]), None)
+        await until(pilot, lambda: "line 2999" in app.text(), "the end of the flood")
+        tail = region.query_one(OutputTail)
+        assert len(tail.lines) < 300 and "2,800 lines more" in tail.lines[0].text
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: app.of(LaunchEnded), "its end")
+
+    drive(app, steps)
 
 
 def test_ctrl_c_again_ends_it_hard() -> None:

@@ -36,8 +36,8 @@ class CommandEditor(ModalScreen["str | None"]):
 
     DEFAULT_CSS = beside(__file__)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "use", "Use it", priority=True),
-        Binding("ctrl+space,ctrl+n", "complete", "Complete", key_display="^n"),
+        Binding("ctrl+s", "use", "Use it", priority=True, tooltip="Use the edited command"),
+        Binding("ctrl+space,ctrl+n", "complete", "Complete", key_display="^n", tooltip="What may stand here"),
         Binding("escape", "leave", "Leave"),
     ]
 

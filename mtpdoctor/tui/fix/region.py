@@ -32,11 +32,11 @@ class FixRegion(Vertical):
 
     DEFAULT_CSS = beside(__file__)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "diff", "Diff"),
-        Binding("i", "edit", "Edit"),
-        Binding("c", "copy", "Copy"),
-        Binding("l", "launch", "Launch"),
-        Binding("r", "reset", "Reset", show=False),
+        Binding("d", "diff", "Diff", tooltip="The diff, or the command"),
+        Binding("i", "edit", "Edit", tooltip="Edit the command by hand"),
+        Binding("c", "copy", "Copy", tooltip="Copy the command, or the diff of a file"),
+        Binding("l", "launch", "Launch", tooltip="Launch the command, after a yes"),
+        Binding("r", "reset", "Switch all edits off", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

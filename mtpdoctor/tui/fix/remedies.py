@@ -24,7 +24,9 @@ class RemedyList(OptionList):
 
     DEFAULT_CSS = beside(__file__)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "select", "Switch", key_display="space"),
+        Binding(
+            "space", "select", "Switch", key_display="space", tooltip="Switch a remedy or an edit on or off"
+        ),
         Binding("k", "cursor_up", show=False),
         Binding("j", "cursor_down", show=False),
     ]

@@ -31,8 +31,8 @@ class HostRegion(Vertical):
 
     DEFAULT_CSS = beside(__file__)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "probe", "Probe again"),
-        Binding("v", "all", "All details"),
+        Binding("r", "probe", "Probe again", tooltip="Ask the machine again"),
+        Binding("v", "all", "All details", tooltip="Every process, port, folder and environment"),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -31,8 +31,8 @@ class KnowledgeRegion(Vertical):
 
     DEFAULT_CSS = beside(__file__)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "search", "Search", key_display="/"),
-        Binding("c", "copy", "Copy rule"),
+        Binding("slash", "search", "Search", key_display="/", tooltip=f"Search: {HINT}"),
+        Binding("c", "copy", "Copy rule", tooltip="Copy the rule as text"),
         Binding("escape", "clear", "All rules", show=False),
     ]
 

@@ -50,9 +50,9 @@ class LaunchRegion(Vertical):
 
     DEFAULT_CSS = beside(__file__)
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c,x", "end", "End", key_display="^c"),
-        Binding("b", "detach", "Leave running"),
-        Binding("h", "history", "History"),
+        Binding("ctrl+c,x", "end", "End", key_display="^c", tooltip="End the launch: gently, again hard"),
+        Binding("b", "detach", "Leave running", tooltip="Watch no longer; the server runs on"),
+        Binding("h", "history", "History", tooltip="The attempts so far, or the output"),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:

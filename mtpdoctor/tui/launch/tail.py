@@ -13,6 +13,7 @@ from mtpdoctor.tui.launch.wording import line_kind
 from mtpdoctor.tui.styles import beside
 
 LINES = 2000
+AT_ONCE = 200  # lines written at one look: a flood must not hold up the keys
 COLUMNS = 1000  # the server_args line is many thousands long; the Log region shows all of it
 
 
@@ -31,6 +32,8 @@ class OutputTail(RichLog):
             for kind in ("error", "warning")
         }
         follow = self.is_vertical_scroll_end
-        for line in lines[-LINES:]:
+        if len(lines) > AT_ONCE:
+            self.write(Text(f"... {len(lines) - AT_ONCE:,} lines more: its log has them all", style="dim"))
+        for line in lines[-AT_ONCE:]:
             shown = safe(line[:COLUMNS])
             self.write(Text(shown, style=styles.get(line_kind(shown), ""), no_wrap=True), scroll_end=follow)

@@ -20,7 +20,9 @@ class ModelRegion(Vertical):
     """One page: layers, heads, MTP, quantization, files, problems, then the memory sum."""
 
     DEFAULT_CSS = beside(__file__)
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("v", "all", "All details")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("v", "all", "All details", tooltip="All parts of the weights, and the numbers behind the sum")
+    ]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
