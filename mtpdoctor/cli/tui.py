@@ -88,6 +88,7 @@ def _run(args: argparse.Namespace, words: list[str]) -> int:
     from mtpdoctor.tui.app import DoctorApp
     from mtpdoctor.tui.session import Session
 
+    sys.setswitchinterval(0.0005)  # seconds: keys are answered while a worker thread reads or counts
     app = DoctorApp(Session(given=given, logs=tuple(args.logs)), theme=args.theme)
     app.run()
     return EXIT_OK if app.return_code in (None, 0) else 1

@@ -104,7 +104,16 @@ class Acting(App[None]):
         """Show the end of the logs at once, and read them beside."""
         gone = Chosen()
         self.update(
-            replace(self.session, logs=paths, reading=None, report=None, check=None, diagnosis=0, chosen=gone)
+            replace(
+                self.session,
+                logs=paths,
+                reading=None,
+                report=None,
+                check=None,
+                diagnosis=0,
+                chosen=gone,
+                errors=(),
+            )
         )
         self.query_one(LogRegion).open(paths)
         self.action_region("log")
@@ -120,9 +129,8 @@ class Acting(App[None]):
             self.action_region("diagnosis")
 
     def _unread(self, said: str) -> None:
-        self.update(replace(self.session, logs=(), errors=(said,)))
-        self.action_region("start")
-        self.notify(said, severity="error", markup=False, timeout=10)
+        self.update(replace(self.session, errors=(said,)))
+        self.action_region("diagnosis")
 
     def choose(self, chosen: Chosen) -> None:
         """Another command is chosen: shown at once, then with its check."""

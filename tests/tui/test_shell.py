@@ -66,12 +66,54 @@ async def test_a_command_without_a_log_is_checked() -> None:
         assert "There is no log" in screen_text(app)
 
 
-async def test_an_unreadable_log_is_said_and_leads_back() -> None:
+async def test_an_unreadable_log_is_said_and_leads_on() -> None:
     app = app_of(str(SAMPLES))  # a folder
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
+        assert app.region == "diagnosis"
+        text = screen_text(app)
+        assert "could not be diagnosed" in text and "is a directory" in text
+        await pilot.press("3")
+        assert "is a directory" in screen_text(app)
+        await pilot.press("2", "down", "enter")
+        await settled(pilot)
         assert app.region == "start"
-        assert any("directory" in n.message for n in app._notifications)
+
+
+async def test_a_log_that_cannot_be_diagnosed_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mtpdoctor.errors import UserError
+    from mtpdoctor.tui.log import document
+
+    def broken(self: Any, session: Any) -> None:
+        raise UserError("1 error in the knowledge", hint="see docs")
+
+    monkeypatch.setattr(document, "AT_ONCE", 0)
+    app = app_of(FAILED)
+    monkeypatch.setattr(type(app.doctor), "diagnose", broken)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        assert "1 error in the knowledge (see docs)" in screen_text(app)
+        await pilot.press("3")
+        await settled(pilot)
+        assert "ValueError: Speculative decoding" in screen_text(app)
+
+
+async def test_opening_another_log_while_one_is_being_read(tmp_path: Path) -> None:
+    from mtpdoctor.tui.log.document import AT_ONCE
+
+    large = tmp_path / "large.log"
+    large.write_bytes(b"a line of some length, again and again\n" * (4 * AT_ONCE // 39))
+    app = app_of()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        for path in (str(large), FAILED, str(large), FAILED):
+            app.open_logs((path,))
+            await pilot.pause()
+        await settled(pilot)
+        assert app.session.report is not None and app.session.report.outcome == "failed"
+        assert app.query_one(LogRegion).view.document.count == 25
 
 
 async def test_every_region_by_number_and_by_mouse_and_the_footer_fits() -> None:
@@ -105,7 +147,13 @@ async def test_help_names_the_keys_of_all_regions() -> None:
         for _, title in REGIONS:
             if title not in ("Model",):
                 assert f"{title}\n" in text, title
-        for words in ("Find text", "Show once what several ranks say", "Quit", "Export the report as text", "Ctrl+P"):
+        for words in (
+            "Find text",
+            "Show once what several ranks say",
+            "Quit",
+            "Export the report as text",
+            "Ctrl+P",
+        ):
             assert words in text
         await pilot.press("3")  # a number behind the help changes nothing
         assert isinstance(app.screen, HelpScreen)

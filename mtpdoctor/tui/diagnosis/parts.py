@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from mtpdoctor.diagnose.check import CheckReport
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
 from mtpdoctor.log.types import Line
+from mtpdoctor.redact import mask_secrets
 from mtpdoctor.report.clean import Cleaner
 from mtpdoctor.report.fold import labels, line_numbers, ranks_note
 from mtpdoctor.report.text import STAGES
+from mtpdoctor.text import safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,15 @@ def parts_of_check(check: CheckReport | None, given: bool) -> Iterator[Part]:
         yield Go("launch", "Launch it and watch")
     for note in check.notes:
         yield Said(note, head="Note", kind="muted")
+
+
+def parts_of_errors(errors: Sequence[str]) -> Iterator[Part]:
+    """Where a log could not be diagnosed."""
+    yield Said("The log could not be diagnosed.", kind="failed")
+    for error in errors:
+        yield Said(mask_secrets(safe(error)))
+    yield Go("start", "Open another log (1)")
+    yield Go("log", "Look into this one (3)")
 
 
 class _Page:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 
-from mtpdoctor.tui.diagnosis.parts import Go, Part, Said, parts_of, parts_of_check
+from mtpdoctor.tui.diagnosis.parts import Go, Part, Said, parts_of, parts_of_check, parts_of_errors
 from mtpdoctor.tui.diagnosis.widgets import Leads, widget_of
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.styles import beside
@@ -44,6 +44,8 @@ class DiagnosisRegion(VerticalScroll, can_focus=True):
     def _parts_of(self, session: Session) -> list[Part]:
         if session.report is not None:
             return list(parts_of(session.report, session.diagnosis))
+        if session.logs and session.errors:
+            return list(parts_of_errors(session.errors))
         if session.logs:
             return [Said("The log is being read.", kind="title"), Go("log", "Look into it meanwhile")]
         return list(parts_of_check(session.check, session.given.document is not None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,7 +16,7 @@ from textual.worker import Worker
 from mtpdoctor.errors import UserError
 from mtpdoctor.log.types import LogReading
 from mtpdoctor.report.clean import Cleaner
-from mtpdoctor.tui.log.document import Cancelled, LogDocument
+from mtpdoctor.tui.log.document import LogDocument
 from mtpdoctor.tui.log.marks import Kind, Marks, marks_of, ranks_of
 from mtpdoctor.tui.log.prompt import Prompt
 from mtpdoctor.tui.log.ranks import RankPicker
@@ -29,6 +29,9 @@ from mtpdoctor.tui.messages import CopyText
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.work import in_thread
 
+T = TypeVar("T")
+_Tell = Callable[[float], None]
+_Stop = Callable[[], bool]
 NO_LOG = "No log is open. o leads to the logs of this machine."
 _PAUSE = 0.12  # seconds of quiet after a key before a search begins
 _TOLD = (Kind.ROOT, Kind.EVIDENCE, Kind.FINDING, Kind.CONSEQUENCE, Kind.READY, Kind.ERROR)
@@ -110,6 +113,8 @@ class LogRegion(Vertical):
 
     def open(self, paths: tuple[str, ...]) -> None:
         """Open the files and show the end of the first."""
+        for worker in self._work.values():
+            worker.cancel()
         for document in self._documents.values():
             document.close()
         self._documents.clear()
@@ -140,17 +145,17 @@ class LogRegion(Vertical):
             self._tell(f"opening {Path(path).name}")
             try:
                 document = await in_thread(lambda: LogDocument.open(path, file))
+                self._documents[file] = document
+                self.view.show_document(document, all_rows(document))
+                self._remark()
+                self._tell("")
+                if not document.numbered:
+                    await self._number(document)
             except UserError as error:
                 self.view.hint = str(error)
-                self.view.restyle()
+                self.view.show_document(None, Rows(0))
                 self._tell("")
                 return
-            self._documents[file] = document
-            self.view.show_document(document, all_rows(document))
-            self._remark()
-            self._tell("")
-            if not document.numbered:
-                await self._number(document)
             if number is not None:
                 self.view.go_number(number)
             self._choose_rows()
@@ -160,12 +165,32 @@ class LogRegion(Vertical):
     async def _number(self, document: LogDocument) -> None:
         """Count the lines of a large file; the screen stays where it is."""
         shown = document.count
-        index = await in_thread(document.build)
+        index = await self._watched("counting lines", lambda tell, stop: document.build(tell, stop))
         row = self.view.cursor
         document.index = index
         rows = all_rows(document)
         self.view.show_rows(rows, max(len(rows) - shown + row + 1, 1))
         self._remark()
+
+    async def _watched(self, saying: str, function: Callable[[_Tell, _Stop], T]) -> T:
+        """What ``function`` gives, from a thread; how far it is is said, and it ends when this is cancelled."""
+        share, ended = 0.0, False
+
+        def tell(done: float) -> None:
+            nonlocal share
+            share = done
+
+        job = asyncio.ensure_future(in_thread(lambda: function(tell, lambda: ended)))
+        try:
+            while not job.done():
+                await asyncio.wait({job}, timeout=0.3)
+                if not job.done():
+                    self._tell(f"{saying}, {share:.0%}")
+            return job.result()
+        except asyncio.CancelledError:
+            ended = True
+            job.cancel()
+            raise
 
     def go_to(self, file: int, number: int) -> None:
         """Show a line: ``file`` counts from 0, ``number`` from 1."""
@@ -259,10 +284,8 @@ class LogRegion(Vertical):
             self._tell("lines are still being counted")
             return
         rows = self.view.rows
-        ended = False
 
         async def look() -> None:
-            nonlocal ended
             try:
                 await asyncio.sleep(after)
                 self.view.pattern = pattern if pattern.text else None
@@ -270,18 +293,21 @@ class LogRegion(Vertical):
                 if not pattern.text:
                     self._tell("")
                     return
-                self._tell(f"looking for {pattern.text}")
-                found, around = await in_thread(
-                    lambda: find_round(
-                        document, pattern, number, forward=forward, allowed=rows.holds, stop=lambda: ended
-                    )
+                found, around = await self._watched(
+                    f"looking for {pattern.text}",
+                    lambda tell, stop: find_round(
+                        document,
+                        pattern,
+                        number,
+                        forward=forward,
+                        allowed=rows.holds,
+                        stop=stop,
+                        progress=tell,
+                    ),
                 )
             except UserError as error:
                 self._tell(str(error))
                 return
-            except (asyncio.CancelledError, Cancelled):
-                ended = True
-                raise
             if found is None:
                 self._tell(f"not found: {pattern.text}")
                 return
@@ -346,18 +372,14 @@ class LogRegion(Vertical):
                 self.view.show_rows(all_rows(document), self.view.number)
             self._tell("")
             return
-        ended = False
 
         async def choose() -> None:
-            nonlocal ended
-            self._tell("choosing lines")
-            try:
-                rows = await in_thread(
-                    lambda: chosen_rows(document, rank=rank, fold=fold, keep=keep, stop=lambda: ended)
-                )
-            except (asyncio.CancelledError, Cancelled):
-                ended = True
-                raise
+            rows = await self._watched(
+                "choosing lines",
+                lambda tell, stop: chosen_rows(
+                    document, rank=rank, fold=fold, keep=keep, stop=stop, progress=tell
+                ),
+            )
             self.view.show_rows(rows, self.view.number)
             hidden = document.count - len(rows)
             self._tell(f"{hidden:,} line{'' if hidden == 1 else 's'} hidden")

@@ -91,6 +91,7 @@ def find(
     forward: bool = True,
     allowed: Callable[[int], bool] = lambda number: True,
     stop: Callable[[], bool] = lambda: False,
+    progress: Callable[[float], None] | None = None,
 ) -> int | None:
     """The first line from ``number`` on (itself included) that matches, in the direction asked for.
 
@@ -99,6 +100,8 @@ def find(
     for first, data in document.blocks(number, forward):
         if stop():
             raise Cancelled
+        if progress is not None:
+            progress(abs(first - number) / max(document.count, 1))
         text = strip_bytes(data)
         found: int | None = None
         counted, line = 0, first
