@@ -65,7 +65,7 @@ def make_budget(
     draft: ModelFacts | None = None,
     draft_weights: WeightFacts | None = None,
 ) -> Budget:
-    total = as_number(case.facts.look("host.gpu.memory_gib"))
+    total = launch.gpu_mib / 1024 if launch.gpu_mib is not None else None
     free, before = _free(case, launch, seen, total)
     parts = None
     if model is not None and weights is not None and _told(weights):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtpdoctor.case import Case
+from mtpdoctor.facts import Facts, Source
 from mtpdoctor.memory.architecture import is_multimodal
 from mtpdoctor.memory.arguments import Arguments
 from mtpdoctor.memory.automatic import (
@@ -11,6 +12,7 @@ from mtpdoctor.memory.automatic import (
     automatic_fraction,
     prefill_graph_sizes,
 )
+from mtpdoctor.memory.cards import memory_mib
 from mtpdoctor.model.types import ModelFacts
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release
@@ -63,8 +65,7 @@ def read_launch(case: Case, model: ModelFacts | None) -> Launch | None:
     arguments = Arguments(case.facts)
     algorithm = arguments.text("speculative_algorithm")
     algorithm = "EAGLE" if algorithm == "NEXTN" else algorithm
-    memory = case.facts.look("host.gpu.memory_gib")
-    gpu_mib = float(memory) * 1024 if isinstance(memory, (int, float)) and memory else None
+    gpu_mib = gpu_memory(case.facts)
     multimodal = is_multimodal(model, arguments)
     chunk = automatic_chunk(arguments, release, gpu_mib)
     decode = automatic_decode_batch(arguments, release, gpu_mib)
@@ -101,6 +102,19 @@ def read_launch(case: Case, model: ModelFacts | None) -> Launch | None:
         draft_tokens=_draft_tokens(arguments, algorithm),
         disaggregation=arguments.text("disaggregation_mode"),
     )
+
+
+def gpu_memory(facts: Facts) -> float | None:
+    """MiB of one GPU: told, else by the card's name. What an out-of-memory error counts as the capacity is
+    less than what the driver counts, by which SGLang sets its defaults."""
+    memory = facts.fact("host.gpu.memory_gib")
+    name = facts.look("host.gpu.name")
+    by_name = memory_mib(name if isinstance(name, str) else None)
+    if memory is None or not isinstance(memory.value, (int, float)) or not memory.value:
+        return by_name
+    if memory.source is Source.LOG and by_name is not None:
+        return by_name
+    return float(memory.value) * 1024
 
 
 def _draft_tokens(arguments: Arguments, algorithm: str | None) -> int | None:

@@ -14,7 +14,7 @@ from mtpdoctor.diagnose.engine import Given, case_of
 from mtpdoctor.diagnose.remedies import launch_facts
 from mtpdoctor.facts import Facts, Source, make_facts
 from mtpdoctor.host.types import Gpu, HostFacts
-from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.kb.load import Knowledge, load_knowledge
 from mtpdoctor.launch.document import read_launch
 from mtpdoctor.log.reading import read_logs
 from mtpdoctor.memory.summing import memory_sum
@@ -26,6 +26,11 @@ from mtpdoctor.records import replace
 DATA = Path(__file__).parent.parent / "data"
 PUBLISHED = DATA / "published_memory"
 H200 = DATA / "h200_memory"
+
+
+@cache
+def knowledge_once() -> Knowledge:
+    return load_knowledge()
 
 
 @cache
@@ -57,7 +62,7 @@ def launch(
     case = build_case(document=read_launch(command), host=on, model=of, release=release)
     if more:
         case = replace(case, facts=make_facts(more, Source.USER, "test").merged(case.facts))
-    return replace(case, facts=launch_facts(case, load_knowledge()))
+    return replace(case, facts=launch_facts(case, knowledge_once()))
 
 
 def flags(**options: Any) -> str:
@@ -75,7 +80,7 @@ def sum_of(command: str, release: str, of: ModelFacts | None, on: HostFacts | No
 
 def of_log(path: Path, of: ModelFacts | None, memory_gib: float | None = None) -> MemorySum:
     """The sum of a failed launch, from its log."""
-    knowledge = load_knowledge()
+    knowledge = knowledge_once()
     reading = read_logs([str(path)], knowledge.literals)
     assert reading.attempt is not None
     on = host(memory_gib) if memory_gib else None
@@ -84,7 +89,7 @@ def of_log(path: Path, of: ModelFacts | None, memory_gib: float | None = None) -
 
 
 def facts_of_log(path: Path) -> Facts:
-    reading = read_logs([str(path)], load_knowledge().literals)
+    reading = read_logs([str(path)], knowledge_once().literals)
     assert reading.attempt is not None
     return case_of(reading, reading.attempt, Given())[0].facts
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from memory_sums import DATA, H200, model, of_log
+from memory_sums import DATA, H200, knowledge_once, model, of_log
 
 from mtpdoctor.diagnose.engine import Given, diagnose
 from mtpdoctor.host.types import HostFacts
-from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.launch.types import EditOp
 from mtpdoctor.log.reading import read_logs, reading_from_text
 from mtpdoctor.memory.types import Advice, MemorySum
@@ -91,7 +90,7 @@ Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 512.
 
 
 def fixes(text: str, name: str | None = None, on: HostFacts | None = None) -> list[dict[str, str | None]]:
-    knowledge = load_knowledge()
+    knowledge = knowledge_once()
     reading = reading_from_text(text, knowledge.literals)
     given = Given(model=model(name) if name else None, host=on, release="0.5.13.post1")
     report = diagnose(reading, knowledge, given)
@@ -163,7 +162,7 @@ def test_the_page_and_the_json_show_the_sum() -> None:
     from mtpdoctor.report.json import to_json
     from mtpdoctor.report.text import render
 
-    knowledge = load_knowledge()
+    knowledge = knowledge_once()
     reading = read_logs([str(H200 / "h_nextn_default.log")], knowledge.literals)
     report = diagnose(reading, knowledge, Given(model=model("Qwen3.5-tiny")))
     page = render(report)
@@ -176,6 +175,6 @@ def test_the_page_and_the_json_show_the_sum() -> None:
 def test_a_failure_of_another_kind_shows_no_sum() -> None:
     from mtpdoctor.report.json import to_json
 
-    knowledge = load_knowledge()
+    knowledge = knowledge_once()
     reading = read_logs([str(REAL / "port_in_use.log")], knowledge.literals)
     assert to_json(diagnose(reading, knowledge))["memory"] is None

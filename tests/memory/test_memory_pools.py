@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_sums import count, flags, host, model, sum_of, term
 
@@ -25,6 +25,7 @@ MODELS = (
 )  # fmt: skip
 
 
+@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(RELEASES),
     st.sampled_from(MODELS),
@@ -52,6 +53,7 @@ def test_no_launch_breaks_the_sum(
         assert not found.advice
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.sampled_from(MODELS), st.sampled_from(["0.5.9", "0.5.13.post1", "0.5.20"]))
 def test_the_best_fraction_fits_and_below_the_least_nothing_does(name: str, release: str) -> None:
     of, on = model(name), host(139.8, count=8)
@@ -66,6 +68,7 @@ def test_the_best_fraction_fits_and_below_the_least_nothing_does(name: str, rele
         assert not lower.fits or tokens < 6000
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.floats(0.3, 0.85), st.floats(0.01, 0.1))
 def test_a_larger_share_holds_more_tokens(fraction: float, more: float) -> None:
     of, on = model("Llama-3.1-8B"), host(79.6)
