@@ -58,7 +58,7 @@ def next_steps(cause: Cause, case: Case) -> tuple[str, ...]:
         steps.append("give the launch command with --command '...', so that a fix can be tried on it")
     if cause.failure.event is not None and cause.failure.event.kind in (EventKind.NATIVE, EventKind.EXIT):
         steps.append("look at the kernel's log (dmesg -T | tail -50) for an OOM kill or an Xid error")
-    steps.append("draft a rule from this log: mtpdoctor kb try 'PATTERN' LOG (docs/knowledge-format.md)")
+    steps.append("draft a rule from this log: mtpdoctor kb new LOG (docs/contributing-knowledge.md)")
     return tuple(steps)
 
 
