@@ -15,6 +15,7 @@ from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
 
 MASK = "<hidden>"
+_PLACEHOLDER = "redacted-"  # mtpdoctor.anonymise puts these where MASK would stand
 
 # -- secrets known by their shape ------------------------------------------------------------------
 # fmt: off
@@ -120,16 +121,28 @@ def mask_secrets(text: str) -> str:
     In a shell ``<hidden>`` fails at once instead of starting a server with a key everybody knows.
     """
     # A masked secret can bare another one beside it; every round leaves less that is not masked.
-    while (masked := _mask_once(text)) != text:
+    return replace_secrets(text, _hide)
+
+
+def replace_secrets(text: str, put: Callable[[str, re.Match[str]], str]) -> str:
+    """``mask_secrets`` with ``put(value, match)`` in place of each secret.
+
+    What ``put`` gives must not look like a secret by itself, and begins with ``redacted-`` where it is not MASK.
+    """
+    while (masked := _mask_once(text, put)) != text:
         text = masked
     return text
 
 
-def _mask_once(text: str) -> str:
+def _hide(value: str, match: re.Match[str]) -> str:
+    return MASK
+
+
+def _mask_once(text: str, put: Callable[[str, re.Match[str]], str]) -> str:
     for place in _places_of(text):
-        text = _compiled(place.regex, place.flags).sub(partial(_mask, place.keeps), text)
+        text = _compiled(place.regex, place.flags).sub(partial(_mask, place.keeps, put), text)
     if any(trigger in text for trigger in _SHAPE_TRIGGERS):
-        text = _compiled(_SHAPE, 0).sub(MASK, text)
+        text = _compiled(_SHAPE, 0).sub(lambda m: put(m[0], m), text)
     return text
 
 
@@ -166,13 +179,15 @@ def _value(m: re.Match[str]) -> str:
     return next((groups[g] for g in ("v1", "v2", "v3", "v4") if groups.get(g) is not None), "")
 
 
-def _mask(keep: Callable[[re.Match[str], str], bool], m: re.Match[str]) -> str:
+def _mask(
+    keep: Callable[[re.Match[str], str], bool], put: Callable[[str, re.Match[str]], str], m: re.Match[str]
+) -> str:
     value = _value(m)
-    if not value or value == MASK or keep(m, value):
+    if not value or value == MASK or value.startswith(_PLACEHOLDER) or keep(m, value):
         return m[0]
     group = next(g for g in ("v1", "v2", "v3", "v4") if m.groupdict().get(g) is not None)
     start, end = m.start(group) - m.start(), m.end(group) - m.start()
-    return m[0][:start] + MASK + m[0][end:]
+    return m[0][:start] + put(value, m) + m[0][end:]
 
 
 def _is_bare(m: re.Match[str]) -> bool:

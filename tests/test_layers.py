@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "mtpdoctor"
 
-BASE = {"errors", "release", "facts", "text", "redact", "paths", "patterns", "records"}
+BASE = {"errors", "release", "facts", "text", "redact", "paths", "patterns", "records", "anonymise"}
 READERS = {"log", "launch", "host", "model", "sglang"}
 # part -> the parts it may import
 ALLOWED = {
@@ -27,9 +27,11 @@ ALLOWED = {
     "diagnose": BASE | READERS | {"case", "kb", "memory"},
     "watch": BASE | READERS | {"case", "kb", "memory", "diagnose"},
     "triage": BASE | READERS | {"case", "kb", "memory", "diagnose"},
-    "report": BASE | READERS | {"triage"} | {"diagnose", "kb", "case", "memory", "watch"},
+    "bundle": BASE | READERS | {"case", "kb", "memory", "diagnose"},
+    "compare": BASE | READERS | {"case", "kb", "memory", "diagnose"},
+    "report": BASE | READERS | {"bundle", "compare"} | {"triage"} | {"diagnose", "kb", "case", "memory", "watch"},
     "tui": BASE | READERS | {"case", "kb", "memory", "diagnose", "watch", "report"},
-    "cli": BASE | READERS | {"triage", "case", "kb", "memory", "diagnose", "watch", "report", "tui"},
+    "cli": BASE | READERS | {"bundle", "compare"} | {"triage", "case", "kb", "memory", "diagnose", "watch", "report", "tui"},
     "__main__": {"cli"},
     "__init__": set(),
 }
