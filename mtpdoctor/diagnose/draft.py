@@ -90,7 +90,8 @@ def draft_of(
     """The draft. ``sources`` are the releases at hand, ``healthy`` lines of servers that are fine."""
     message = _message(failure)
     sites = _sites(failure, sources)
-    site = next(reversed(sites.values()), None) if sites else None
+    own = sites.get(str(failure.case.release))
+    site = own or next(reversed(sites.values()), None)
     hide = Placeholders()
     example, root = _example(failure, hide)
     regex, literal, span = _regex(failure, hide(message), site)
@@ -229,6 +230,7 @@ def _sites(failure: Failure, sources: Mapping[str, SourceTree]) -> dict[str, Rai
     bare = re.fullmatch(r"[\w.]+:?", text) is not None
     own = str(failure.case.release) if failure.case.release else None
     first: list[str] = []  # where it was found in another release
+    word = ""  # of its fixed text: files without it need no reading
     out: dict[str, RaiseSite] = {}
     order = sorted(sources, key=lambda r: r != own)  # the log's own release tells the file
     for release in order:
@@ -239,11 +241,17 @@ def _sites(failure: Failure, sources: Mapping[str, SourceTree]) -> dict[str, Rai
             here = site_at(sources[release], frame.path, frame.lineno, frame.function) if frame else None
             found = [here] if here is not None and release == own else []
         if not found and not bare:
-            found = (find_site(index, text, first) if first else ()) or find_site(index, text)
+            found = find_site(index, text, first) if first else ()
+            found = found or find_site(index, text, _holding(word, sources[release]) if word else None)
         if found:
             out[release] = found[0]
+            word = word or max(re.findall(r"\w{8,}", " ".join(found[0].pieces)), key=len, default="")
             first = list(dict.fromkeys([found[0].file, *first]))
     return {release: out[release] for release in sources if release in out}
+
+
+def _holding(word: str, source: SourceTree) -> list[str]:
+    return [path for path in source.files() if word in (source.read(path) or "")]
 
 
 def _releases(

@@ -110,6 +110,51 @@ def test_matrix(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "MTP0001  bad  MTP0001" in capsys.readouterr().out
 
 
+def test_try_tells_cost_neighbours_and_healthy_logs(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    healthy = folder.parent / "tests" / "healthy"
+    healthy.mkdir(parents=True)
+    (healthy / "fine.log").write_text(
+        "INFO cannot open the window\nThe server is fired up and ready to roll!\n"
+    )
+    log = tmp_path / "x.log"
+    log.write_text("$ python -m sglang.launch_server --model-path M --api-key sk-abcdefgh12345678\n" + LOG)
+    assert main(["kb", "try", "cannot open the (?P<what>\\w+)", str(log), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (match,) = told["logs"][0]["matches"]
+    assert (match["line"], match["captures"], match["rules"]) == (3, {"what": "file"}, ["MTP0001"])
+    assert told["healthy"]["logs"] == 1
+    assert [m["where"] for m in told["healthy"]["matches"]] == ["fine.log:1"]
+    assert {e["where"] for e in told["examples"]} >= {"MTP0001 bad"}
+    assert 0 <= told["cost_s"] < 1
+    assert main(["kb", "try", "cannot open the (?P<what>\\w+)", str(log)]) == 0
+    out = capsys.readouterr().out
+    assert "MTP0001 fires here too: A rule for tests" in out
+    assert "healthy logs: 1 match in 1" in out
+    assert main(["kb", "try", r"(x+x+)+y cannot open the", str(log)]) == 1
+    assert "too slow for a rule" in capsys.readouterr().out
+    assert main(["kb", "try", r"\w*", str(log), "--literal", "cannot open"]) == 2
+
+
+def test_matrix_names_what_stands_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second rule that fires on the first one's example, undeclared."""
+    again = rule_text(GOOD, "MTP0077").replace("A rule", "Another rule")
+    (folder / "more.yaml").write_text("rules:\n" + again)
+    assert main(["kb", "matrix", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    first = next(e for e in told["examples"] if (e["rule"], e["kind"]) == ("MTP0001", "bad"))
+    assert (first["undeclared"], first["alone"], first["wrong"]) == (["MTP0077"], False, False)
+    assert told["fires_elsewhere"] == {"MTP0001": 1, "MTP0077": 1} and told["only_own"] == []
+    assert main(["kb", "matrix", "--summary"]) == 1
+    said = capsys.readouterr()
+    assert "!MTP0077" in said.out and "undeclared: 2, wrong on their own: 0" in said.err
+    assert main(["kb", "matrix", "--csv"]) == 1
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0] == "rule,kind,example,fires,undeclared,alone,wrong" and len(rows) == 5
+    assert main(["kb", "matrix", "nowhere.yaml"]) == 2
+
+
 def test_explain(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "mtp0001"]) == 0
     out = capsys.readouterr().out
@@ -136,8 +181,8 @@ def test_explain_names_the_nearest_ids(folder: Path, capsys: pytest.CaptureFixtu
 def test_every_rule_of_the_own_knowledge_can_be_explained(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from mtpdoctor.report.rule_text import explain
     from mtpdoctor.kb.load import load_knowledge
+    from mtpdoctor.report.rule_text import explain
 
     monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path))
     for rule in load_knowledge().rules:
