@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from mtpdoctor.memory.architecture import layer_kinds
 from mtpdoctor.memory.budget import Budget
+from mtpdoctor.memory.cache import counts_draft
 from mtpdoctor.memory.needs import MARGIN, PLAIN_FRACTION, nccl_gib
 from mtpdoctor.memory.pools import GIB, Pools, size_pools
 from mtpdoctor.memory.weights import rank_weights
@@ -83,7 +84,8 @@ def most_fraction(budget: Budget, automatic: float | None) -> float | None:
     if before is None or before <= 0:
         return None
     if budget.activations is None or budget.graphs is None:
-        return max(blind_fraction(budget, before), automatic or 0.0)
+        blind = blind_fraction(budget, before)
+        return blind if _draft_of_few_layers(budget) else max(blind, automatic or 0.0)
     room = before * (1 - MARGIN)
     beside = budget.graphs + budget.activations
 
@@ -102,7 +104,17 @@ def most_fraction(budget: Budget, automatic: float | None) -> float | None:
 def blind_fraction(budget: Budget, before: float) -> float:
     """The most where the model is not known: a few GiB stay outside, more with a draft beside the pools."""
     spare = min(1 - PLAIN_FRACTION, max(0.06, 3 / before))
+    if _draft_of_few_layers(budget):
+        spare += 0.25
     return _down(1 - spare - (0.03 if budget.launch.has_draft else 0.0))
+
+
+def _draft_of_few_layers(budget: Budget) -> bool:
+    """A small model's pools are nearly all of the share, and its draft's pool, which comes on top, is a
+    large part of them: one layer of few."""
+    launch = budget.launch
+    small = budget.weights is not None and budget.weights < 1.0
+    return launch.has_draft and not counts_draft(launch) and small
 
 
 def grows_outside(budget: Budget, fraction: float) -> float:
