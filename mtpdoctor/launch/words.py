@@ -64,3 +64,5 @@ class Site:
     env_files: tuple[str, ...] = ()
     scheduler: Mapping[str, str] = field(default_factory=dict)
     image_default: bool = False
+    before: tuple[Word, ...] = ()  # what runs the program: numactl, uv run, ...
+    carriers: tuple[str, ...] = ()  # commands whose quoted word the command stands in: bash, ssh, tmux

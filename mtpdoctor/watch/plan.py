@@ -26,6 +26,27 @@ _ELSEWHERE = {
     Form.SGLANG_CONFIG: "mtpdoctor run -- python -m sglang.launch_server --config FILE",
 }
 _SHELLS = (Form.SHELL, Form.SCRIPT, Form.SBATCH)
+# What stands in front of the server's program. A shell's own words, and what would take the output away or the
+# processes out of the launch's session, are left out; what starts it elsewhere, or as somebody else, is refused.
+_LEFT_OUT = frozenset(("exec", "command", "builtin", "time", "nohup", "setsid"))
+_AWAY = {
+    **dict.fromkeys(("ssh", "mosh", "pdsh"), "start the doctor there: ssh HOST mtpdoctor run -- COMMAND"),
+    **dict.fromkeys(
+        ("srun", "sbatch", "salloc"),
+        "start the doctor there (srun ... mtpdoctor run -- COMMAND), or follow its log: mtpdoctor watch LOG",
+    ),
+    **dict.fromkeys(
+        ("sudo", "doas", "su", "runuser"), "start the doctor as that user: sudo mtpdoctor run -- COMMAND"
+    ),
+    **dict.fromkeys(("tmux", "screen", "systemd-run"), "start the doctor in there: mtpdoctor run -- COMMAND"),
+    **dict.fromkeys(("kubectl", "oc"), "start it, then: mtpdoctor watch -- kubectl logs -f POD"),
+}
+_WITH_VALUE = (
+    "-n",
+    "-f",
+    "-o",
+    "-a",
+)  # options of a left-out word that take a word of their own (exec -a NAME)
 # a variable as a shell would put it in: $NAME, ${NAME}, ${NAME:-default}, ${NAME-default}
 _VARIABLE = lazy(r"\$(?:(?P<bare>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::?-(?P<default>[^}$`]*))?\})")
 
@@ -99,8 +120,16 @@ def _words(document: LaunchDocument, env: Mapping[str, str]) -> list[str]:
     """Program and arguments. Only words that a shell (or systemd) would still have worked on are worked on."""
     command = document.command
     site = document.sites[document.commands.index(command)]
+    before = site.before
+    if document.form is Form.SBATCH and any(Path(word.value).name == "srun" for word in before):
+        before = ()  # the job's step is this process
+    for name in (*site.carriers, *(word.value for word in before)):
+        away = _AWAY.get(Path(name).name)
+        if away is not None:
+            raise UserError(f"{Path(name).name} would start the server out of the doctor's reach", hint=away)
     if site.program and site.program_values is None:
-        out = [part for word in site.program for part in _parts(word, document, env)]
+        out = _runner([part for word in before for part in _parts(word, document, env)])
+        out += [part for word in site.program for part in _parts(word, document, env)]
     else:
         out = list(command.program or ("python3", "-m", "sglang.launch_server"))
     for word in site.args:
@@ -108,6 +137,21 @@ def _words(document: LaunchDocument, env: Mapping[str, str]) -> list[str]:
     if out[0] in ("python", "python3") and shutil.which(out[0], path=env.get("PATH")) is None:
         other = "python3" if out[0] == "python" else "python"  # "python" is not everywhere
         out[0] = other if shutil.which(other, path=env.get("PATH")) else out[0]
+    return out
+
+
+def _runner(words: list[str]) -> list[str]:
+    """What runs the server's program (``numactl -N 0``, ``uv run``, ``env -u X``), fit to be watched."""
+    at = 0
+    while at < len(words) and Path(words[at]).name in _LEFT_OUT:
+        at += 1
+        while at < len(words) and words[at].startswith("-"):
+            at += 2 if words[at] in _WITH_VALUE else 1
+    out = words[at:]
+    if out[1:2] == ["run"] and Path(out[0]).name in ("conda", "mamba"):
+        shown = ("--no-capture-output", "--live-stream", "--interactive")
+        if not any(word in shown for word in out):
+            out.insert(2, shown[0])  # else it keeps the output to itself until the end
     return out
 
 

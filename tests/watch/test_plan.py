@@ -125,3 +125,42 @@ def test_flags_alone_get_sglangs_own_program() -> None:
     plan = planned(as_typed(shlex.split("--model-path M --tp 2")))
     assert plan.argv[1:] == ("-m", "sglang.launch_server", "--model-path", "M", "--tp", "2")
     assert plan.model == "M"
+
+
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        ("numactl --cpunodebind=0", ["numactl", "--cpunodebind=0"]),
+        ("nice -n 5 taskset -c 0-7", ["nice", "-n", "5", "taskset", "-c", "0-7"]),
+        ("uv run", ["uv", "run"]),
+        ("env -u X_1 A_1=b", ["env", "-u", "X_1", "A_1=b"]),
+        ("conda run -n sgl", ["conda", "run", "--no-capture-output", "-n", "sgl"]),
+        ("nohup", []),  # would write to nohup.out
+        ("exec -a name", []),
+        ("A_1=b time -p nohup nice", ["nice"]),
+    ],
+)
+def test_what_runs_the_program_is_kept(before: str, kept: list[str]) -> None:
+    argv = list(planned(f"{before} {START} --model-path M").argv)
+    assert argv == [*kept, *shlex.split(START), "--model-path", "M"]
+
+
+def test_a_program_of_any_name_is_started_as_it_is_written() -> None:
+    assert planned("./sgl-python -m sglang.launch_server --model-path M").argv[:2] == ("./sgl-python", "-m")
+    assert planned("python -m debugpy -m sglang.launch_server --model-path M").argv[1:3] == ("-m", "debugpy")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"ssh host {START} --model-path M",
+        f"ssh host '{START} --model-path M'",
+        f"srun --gpus 1 {START} --model-path M",
+        f"sudo -u me {START} --model-path M",
+        f"tmux new -d '{START} --model-path M'",
+    ],
+)
+def test_what_would_start_it_elsewhere_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="out of the doctor's reach") as caught:
+        planned(text)
+    assert "mtpdoctor" in (caught.value.hint or "")

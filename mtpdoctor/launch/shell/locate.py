@@ -52,6 +52,7 @@ def locate(words: Sequence[Word], around: Surroundings) -> list[Site]:
             add_env=_carried_add(words, carriers[-1]) if carriers else around.env_adder(words, start),
             env_files=tuple(around.scope.env_files),
             scheduler=around.scheduler,
+            before=tuple(words[:start]),
         )
     ]
 
@@ -89,7 +90,8 @@ def _nested_words(words: Sequence[Word], around: Surroundings) -> list[Site]:
         if "sglang" not in word.value and "launch_server" not in word.value:
             continue
         if re.search(r"\s", word.value) and (inner := around.layer_of(word)) is not None:
-            sites += around.nested(inner, around.bindings, around.scope.child(), around.inner_add_env)
+            found = around.nested(inner, around.bindings, around.scope.child(), around.inner_add_env)
+            sites += [replace(site, carriers=(words[0].value, *site.carriers)) for site in found]
     return sites
 
 
