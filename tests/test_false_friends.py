@@ -1,6 +1,6 @@
 """Messages that look alike and need opposite remedies are told apart, through the public diagnosis.
 
-Every launch of tests/false_friends.py is read as printed, as two transports carry it, from another rank, and for
+Every launch of tests/false_friends is read as printed, as two transports carry it, from another rank, and for
 each of its releases.
 """
 
