@@ -2,11 +2,15 @@
 
 It starts the server in a session of its own, writes its output into the log (secrets masked), adopts whatever
 loses its parent (a "child subreaper"), and holds one end of a socket. When the other end closes, however the doctor
-ended, it kills every process of the launch; unless the launch is to be left running. When the guard itself is
-killed, the kernel kills the server (``PR_SET_PDEATHSIG``), and the doctor what is left of it. Needs no privileges.
+ended, it kills every process of the launch; unless the launch is to be left running.
+
+The guard has a keeper, its parent, that does nothing but wait. When the guard itself is killed, the kernel kills the
+server (``PR_SET_PDEATHSIG``), the keeper adopts what is left of the launch, and kills it; when the keeper is killed,
+the guard ends with everything. Needs no privileges.
 
 Over the socket go lines of JSON. In: the configuration, then ``{"do": "int" | "term" | "kill" | "detach"}``.
-Out: ``{"started": pid}`` or ``{"failed": why}``, then ``{"exit": code, "left": [pids]}``.
+Out: ``{"started": pid, "guard": pid}`` or ``{"failed": why}``; ``{"unwritten": why}`` when the log cannot be written;
+then ``{"exit": code, "left": [pids]}``.
 
 Run as a program of its own with as little as possible imported: it stays beside the server for its whole life.
 """
@@ -35,15 +39,33 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _F_SETPIPE_SZ = 1, 36, 1031
 _SIGNALS = {"int": signal.SIGINT, "term": signal.SIGTERM}
 
 
-def main(control_fd: int) -> None:
+def main(control_fd: int, mark: str) -> None:
     """Guard one launch, from the configuration that comes over the socket to the server's end."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGTTOU):
         signal.signal(number, signal.SIG_IGN)
+    if sys.platform == "linux":
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        keeper = os.getpid()
+        if guard := os.fork():
+            os.close(control_fd)
+            _keep(guard, mark)
+            return
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != keeper:  # it was killed before that
+            return
     control = socket.socket(fileno=control_fd)
     lines = _Lines(control)
     config = lines.wait()
     if config is not None:
         _Guard(control, lines, config).run()
+
+
+def _keep(guard: int, mark: str) -> None:
+    """Until the guard has ended, and nothing of the launch lives."""
+    signal.signal(signal.SIGTERM, lambda *_: tree.send(guard, signal.SIGTERM))
+    while os.waitpid(-1, 0)[0] != guard:  # nobody else is its child before
+        pass
+    tree.kill_all(os.getpid(), mark, reap=tree.reap)
 
 
 class _Lines:
@@ -84,9 +106,11 @@ class _Guard:
         self._masker = StreamMasker(config["secrets"])
         self._config = config
         self._server = 0
+        self._since: int | None = None
         self._code: int | None = None
         self._output = -1
         self._fed = 0.0  # when output came last
+        self._unwritten = 0  # bytes that the log had no room for
         self._orphaned = False  # the doctor went first, and took the launch with it
 
     def run(self) -> None:
@@ -103,7 +127,7 @@ class _Guard:
         except OSError as error:
             self._say({"failed": error.strerror or str(error), "program": self._config["argv"][0]})
             return
-        self._say({"started": self._server})
+        self._say({"started": self._server, "guard": os.getpid()})
         try:
             self._attend(wake)
             left = self._clear()
@@ -119,7 +143,8 @@ class _Guard:
         self._kill()
 
     def _kill(self) -> list[int]:
-        return list(tree.kill_all(os.getpid(), self._mark, session=self._server, reap=self._reap))
+        session = (self._server, self._since) if self._since is not None else None
+        return list(tree.kill_all(os.getpid(), self._mark, session=session, reap=self._reap))
 
     def _reap(self) -> None:
         for pid, status in tree.reap().items():
@@ -149,7 +174,7 @@ class _Guard:
             )
         finally:
             os.close(write)
-        self._server = process.pid
+        self._server, self._since = process.pid, tree.started(process.pid)
         process.returncode = 0  # waited for here, by hand, among the orphans
         self._output = read
 
@@ -185,11 +210,22 @@ class _Guard:
         return True
 
     def _write(self, data: bytes) -> None:
+        if self._unwritten and data:
+            gap = f"\n... {self._unwritten} bytes of output are missing here: the log could not be written\n"
+            try:
+                os.write(self._log, gap.encode())
+            except OSError:
+                self._unwritten += len(data)
+                return
+            self._unwritten = 0
         view = memoryview(data)
         while view:
             try:
                 view = view[os.write(self._log, view) :]
-            except OSError:  # the disk is full: the server must go on all the same
+            except OSError as error:  # the disk is full: the server must go on all the same
+                if not self._unwritten:
+                    self._say({"unwritten": error.strerror or str(error)})
+                self._unwritten += len(view)
                 return
 
     def _obey(self) -> bool:
@@ -215,7 +251,7 @@ class _Guard:
         me = os.getpid()
         patience = float(self._config.get("grace", _GRACE))
         until = time.monotonic() + patience
-        while tree.members(me, self._mark, self._server) and time.monotonic() < until:
+        while tree.descendants(me) and time.monotonic() < until:
             ready = [self._output, *([] if self._lines.closed else [self._control.fileno()])]
             for fd in select.select(ready, [], [], 0.05)[0]:
                 if fd != self._output:

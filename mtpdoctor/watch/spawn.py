@@ -20,9 +20,9 @@ from typing import Any
 from mtpdoctor.errors import UserError
 from mtpdoctor.watch import tree
 
-_GUARD = (
-    "import sys; sys.path.append(sys.argv[1]); from mtpdoctor.watch.guard import main; main(int(sys.argv[2]))"
-)
+# Its program comes by standard input, so that whoever ends the doctor by its name (pkill -f) does not end its guard too.
+_READ = "import sys; exec(sys.stdin.read())"
+_GUARD = "sys.path.append({!r}); from mtpdoctor.watch.guard import main; main({}, {!r})"
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 _SAFE_PATH = ("-P",) if sys.version_info >= (3, 11) else ("-I",)
 
@@ -38,19 +38,21 @@ class Exit:
 class Child:
     """A launched program. ``end``, ``detach`` may be called from any thread, ``wait`` from one."""
 
-    def __init__(self, guard: subprocess.Popen[bytes], control: socket.socket, mark: str, pid: int) -> None:
-        self._guard, self._control = guard, control
+    def __init__(self, keeper: subprocess.Popen[bytes], control: socket.socket, mark: str) -> None:
+        self._keeper, self._control = keeper, control
         self._mark = mark
-        self.pid = pid  # of the program
+        self.pid = 0  # of the program
+        self.guard = 0  # every process of the launch is below it; the keeper is its parent
+        self.unwritten: str | None = None  # why its output cannot be kept
+        self._since: dict[int, int | None] = {}  # when guard and program began
         self._rest = b""
         self._exit: Exit | None = None
         self._seen: dict[int, int] = {}  # processes of the launch that were seen, and when they began
         self._lock = threading.RLock()  # a signal handler of the driving thread may come in between
 
-    @property
-    def guard(self) -> int:
-        """Pid of the guard: every process of the launch is below it."""
-        return self._guard.pid
+    def began(self, pid: int, guard: int) -> None:
+        self.pid, self.guard = pid, guard
+        self._since = {p: tree.started(p) for p in (pid, guard)}
 
     def processes(self) -> tuple[int, ...]:
         found = tree.descendants(self.guard)
@@ -61,7 +63,7 @@ class Child:
     def end(self, how: str) -> None:
         """``int``, ``term``: that signal to the program; ``kill``: SIGKILL to every process of the launch."""
         self._ask(how)
-        if how == "kill" and self._guard.poll() is not None:
+        if how == "kill" and self._keeper.poll() is not None:
             self._kill_rest()
 
     def wait(self, seconds: float) -> Exit | None:
@@ -75,12 +77,17 @@ class Child:
                 message = _receive(self)
             except TimeoutError:
                 break
-            if message is None:  # the guard was killed; the kernel has killed the program
-                self._guard.wait()
-                self._exit = Exit(None, self._kill_rest())
+            if (
+                message is None
+            ):  # the guard was killed; the kernel has killed the program, the keeper the rest
+                self._end_keeper()
+                left = {*self._seen, *self._kill_rest()} - {self.pid}
+                self._exit = Exit(None, tuple(sorted(left)))
             elif "exit" in message:
-                self._guard.wait()
+                self._end_keeper()
                 self._exit = Exit(message["exit"], tuple(message["left"]))
+            elif "unwritten" in message:
+                self.unwritten = str(message["unwritten"])
         return self._exit
 
     def detach(self) -> None:
@@ -95,21 +102,36 @@ class Child:
 
     def kill(self) -> None:
         """End every process of the launch and the guard, for certain."""
-        if self._exit is None and self._guard.poll() is None:
+        if self._exit is None and self._keeper.poll() is None:
             self._ask("kill")
             with contextlib.suppress(OSError):
                 self.wait(15.0)
         self.close()
-        if self._guard.poll() is None:
-            self._guard.kill()
-        self._guard.wait()
-        self._kill_rest()
+        self._end_keeper(0.0 if self._exit is None else 5.0)
+        if self._exit is None:
+            self._exit = Exit(None, self._kill_rest())
+
+    def _end_keeper(self, patience: float = 15.0) -> None:
+        """It ends by itself once nothing is left to keep; hard where it does not."""
+        try:
+            self._keeper.wait(patience)
+        except subprocess.TimeoutExpired:
+            guard = self._since.get(self.guard)
+            if guard is not None:
+                tree.send(self.guard, signal.SIGKILL, guard)
+            try:
+                self._keeper.wait(5.0)
+            except subprocess.TimeoutExpired:
+                self._keeper.kill()
+                self._keeper.wait()
 
     def _kill_rest(self) -> tuple[int, ...]:
-        """Without the guard nobody has adopted the orphans: they are known by session, mark, and from before."""
-        killed = set(tree.kill_all(self.guard, self._mark, session=self.pid))
+        """Without guard and keeper nobody has adopted the orphans: known by session, mark, and from before."""
+        since = self._since.get(self.pid)
+        session = (self.pid, since) if since is not None else None
+        killed = set(tree.kill_all(0, self._mark, session=session))
         for pid, since in self._seen.items():
-            if pid not in killed and tree.started(pid) == since and tree.send(pid, signal.SIGKILL):
+            if pid not in killed and tree.send(pid, signal.SIGKILL, since):
                 killed.add(pid)
         return tuple(sorted(killed))
 
@@ -138,9 +160,9 @@ def spawn(
     here, there = socket.socketpair()
     mark = mark or secrets.token_hex(8)
     with there:
-        guard = subprocess.Popen(
-            [sys.executable, *_SAFE_PATH, "-c", _GUARD, _PACKAGE, str(there.fileno())],
-            stdin=subprocess.DEVNULL,
+        keeper = subprocess.Popen(
+            [sys.executable, *_SAFE_PATH, "-c", _READ, "guard-of-launch"],
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=(there.fileno(),),
@@ -151,6 +173,9 @@ def spawn(
                 if k == "PYTHONHOME" or not k.startswith(("PYTHON", tree.MARK))
             },
         )
+        assert keeper.stdin is not None
+        with contextlib.suppress(OSError), keeper.stdin:
+            keeper.stdin.write(_GUARD.format(_PACKAGE, there.fileno(), mark).encode())
     config: dict[str, Any] = {
         "argv": list(argv),
         "env": dict(env),
@@ -163,7 +188,7 @@ def spawn(
         "exit_file": exit_file,
         "grace": grace,
     }
-    child = Child(guard, here, mark, 0)
+    child = Child(keeper, here, mark)
     try:
         here.settimeout(30.0)
         here.sendall(json.dumps(config).encode() + b"\n")
@@ -175,7 +200,7 @@ def spawn(
         child.kill()
         why = said["failed"] if said else "its guard ended at once"
         raise UserError(f"cannot start {argv[0]}: {why}", hint="is it installed, and on the PATH?")
-    child.pid = said["started"]
+    child.began(said["started"], said["guard"])
     return child
 
 

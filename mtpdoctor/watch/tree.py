@@ -23,6 +23,7 @@ class _Stat(NamedTuple):
     parent: int
     state: str
     session: int
+    since: int  # ticks since boot
 
 
 def descendants(root: int) -> tuple[int, ...]:
@@ -33,27 +34,28 @@ def descendants(root: int) -> tuple[int, ...]:
     return tuple(pid for pid in _below(root, stats) if stats[pid].state not in "ZX")
 
 
-def members(root: int, mark: str, session: int = 0) -> tuple[int, ...]:
-    """Living processes of a launch: below ``root``, of the ``session``, or with ``MARK=mark`` in their environment.
+def members(root: int, mark: str, session: tuple[int, int] | None = None) -> dict[int, int | None]:
+    """Living processes of a launch, and when each began: below ``root`` (0: there is none), of the ``session``, or
+    with ``MARK=mark`` in their environment. The session is named by its leader's pid and beginning.
 
     The caller is never among them. Others' processes have environments that cannot be read, and are none.
     """
     if not _LINUX:
-        return _by_psutil(root)
+        return {pid: started(pid) for pid in _by_psutil(root)} if root else {}
     stats = _stats()
-    found = set(_below(root, stats))
+    found = set(_below(root, stats)) if root else set()
+    found |= _of_session(session, stats)
     wanted = f"{MARK}={mark}".encode()
-    for pid, stat in stats.items():
-        if pid not in found and pid != root and (stat.session == session != 0 or _has(pid, wanted)):
-            found.add(pid)
-    return tuple(sorted(p for p in found if stats[p].state not in "ZX" and p != os.getpid()))
+    found |= {pid for pid in stats if pid not in found and pid != root and _has(pid, wanted)}
+    me = os.getpid()
+    return {p: stats[p].since for p in sorted(found) if stats[p].state not in "ZX" and p != me}
 
 
 def kill_all(
     root: int,
     mark: str,
     *,
-    session: int = 0,
+    session: tuple[int, int] | None = None,
     patience: float = 10.0,
     reap: Callable[[], object] = lambda: None,
 ) -> tuple[int, ...]:
@@ -64,10 +66,10 @@ def kill_all(
     killed: dict[int, None] = {}
     until = time.monotonic() + patience
     pause = 0.005
-    while pids := members(root, mark, session):
-        for pid in pids:
+    while found := members(root, mark, session):
+        for pid, since in found.items():
             killed[pid] = None
-            send(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL, since)
         reap()
         if time.monotonic() > until:
             break
@@ -76,13 +78,35 @@ def kill_all(
     return tuple(killed)
 
 
-def send(pid: int, number: int) -> bool:
-    """False where there is no such process (any more)."""
+def send(pid: int, number: int, since: int | None = None) -> bool:
+    """False where there is no such process (any more): with ``since``, none that began then, so that one that got
+    the pid of another is never hit."""
     try:
-        os.kill(pid, number)
+        if since is None:
+            os.kill(pid, number)
+            return True
+        if not hasattr(os, "pidfd_open"):
+            if started(pid) == since:
+                os.kill(pid, number)
+                return True
+            return False
+        fd = os.pidfd_open(pid)
+        try:
+            if started(pid) != since:
+                return False
+            signal.pidfd_send_signal(fd, number)
+            return True
+        finally:
+            os.close(fd)
     except (ProcessLookupError, PermissionError):
         return False
-    return True
+    except OSError:  # a kernel before 5.3, or a sandbox without pidfds
+        if started(pid) != since:
+            return False
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+            return True
+        return False
 
 
 def reap() -> dict[int, int]:
@@ -121,11 +145,26 @@ def _stats() -> dict[int, _Stat]:
             continue
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
-                state, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
-        except (OSError, ValueError):  # ended meanwhile
+                fields = file.read().rpartition(b")")[2].split()
+                state, parent, _, session = fields[:4]
+                since = int(fields[19])
+        except (OSError, ValueError, IndexError):  # ended meanwhile
             continue
-        out[int(name)] = _Stat(int(parent), state.decode("ascii", "replace"), int(session))
+        out[int(name)] = _Stat(int(parent), state.decode("ascii", "replace"), int(session), since)
     return out
+
+
+def _of_session(session: tuple[int, int] | None, stats: dict[int, _Stat]) -> set[int]:
+    """Processes of the session; none where its number is that of another one by now.
+
+    A number is not given out again while one process of its session lives; a new leader is told by its beginning."""
+    if session is None:
+        return set()
+    number, since = session
+    leader = stats.get(number)
+    if leader is not None and leader.since != since:
+        return set()
+    return {pid for pid, stat in stats.items() if stat.session == number and stat.since >= since}
 
 
 def _below(root: int, stats: dict[int, _Stat]) -> Iterable[int]:

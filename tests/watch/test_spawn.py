@@ -171,58 +171,112 @@ def test_letting_go_takes_everything(tmp_path: Path) -> None:
     until(lambda: all(map(gone, family.pids)))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_when_the_guard_is_killed_nothing_stays(tmp_path: Path, number: int) -> None:
-    family = Family(tmp_path, "time.sleep(100)")
-    os.kill(family.child.guard, number)
-    ended = family.child.wait(LONG)
-    family.child.close()
-    assert ended is not None and ended.code in (None, -9)
-    assert all(map(gone, family.pids))
-
-
+# Writes over argv and environ, as setproctitle does, so that no mark is left: three ways of leaving the family.
+UNKNOWN = """
+import ctypes, os, signal, sys, time
+def scheduler(away, twice):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        if away:
+            os.setsid()
+        if twice and os.fork():
+            os._exit(0)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        places = open("/proc/self/stat").read().rpartition(")")[2].split()
+        begin, end = int(places[45]), int(places[48])
+        ctypes.memmove(begin, b"sglang::scheduler".ljust(end - begin, bytes(1)), end - begin)
+        os.write(write, str(os.getpid()).encode())
+        time.sleep(100)
+        os._exit(0)
+    os.close(write)
+    return os.read(read, 20).decode()
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, signal.SIG_IGN)
+print(scheduler(False, False), scheduler(True, False), scheduler(True, True), "up", flush=True)
+time.sleep(100)
+"""
 DOCTOR = """
 import os, sys, time
 from mtpdoctor.watch.spawn import spawn
-family, ready, log, detach = sys.argv[1:]
-child = spawn([sys.executable, "-c", family, ready], os.environ, log=log, detach=detach == "yes")
-print(child.pid, child.guard, flush=True)
+family, log, detach = sys.argv[1:]
+child = spawn([sys.executable, "-c", family], os.environ, log=log, detach=detach == "yes")
+while "up" not in open(log).read():
+    time.sleep(0.01)
+child.processes()
+print(child.pid, child.guard, child._keeper.pid, flush=True)
+ended = child.wait(100)
+print(ended.left, flush=True)
 time.sleep(100)
 """
 
 
-def doctor(tmp_path: Path, detach: str) -> tuple[subprocess.Popen[str], int, int, int]:
-    ready, log = tmp_path / "ready", tmp_path / "log"
-    family = FAMILY.replace("{then}", "time.sleep(100)")
+def doctor(tmp_path: Path, detach: str = "no") -> tuple[subprocess.Popen[str], dict[str, int], list[int]]:
+    """A doctor, its guard and keeper by their letters, and the processes of its launch."""
+    log = tmp_path / "log"
     process = subprocess.Popen(
-        python(DOCTOR, family, str(ready), str(log), detach),
+        python(DOCTOR, UNKNOWN, str(log), detach),
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
     )
     assert process.stdout is not None
-    server, guard = map(int, process.stdout.readline().split())
-    until(lambda: log.exists() and "up" in log.read_text())
-    return process, server, guard, int(ready.read_text())
+    server, guard, keeper = map(int, process.stdout.readline().split())
+    family = [server, *map(int, log.read_text().split()[:3])]
+    assert not any(map(gone, family))
+    assert not tree._has(family[1], tree.MARK.encode())
+    return process, {"d": process.pid, "g": guard, "k": keeper}, family
 
 
-def test_when_the_doctor_is_killed_nothing_stays(tmp_path: Path) -> None:
-    process, server, guard, scheduler = doctor(tmp_path, "no")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("killed", ["d", "g", "k", "dg", "dk", "gk"])
+def test_whoever_is_killed_nothing_stays(tmp_path: Path, killed: str, number: int) -> None:
+    process, pids, family = doctor(tmp_path)
+    for letter in killed:
+        os.kill(pids[letter], number)
+    until(lambda: all(map(gone, family)))
+    until(lambda: gone(pids["g"]) and gone(pids["k"]))
+    if killed == "g" and number == signal.SIGKILL:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"{tuple(sorted(family[1:]))}\n"
     process.kill()
     process.communicate()
-    until(lambda: gone(server) and gone(scheduler) and gone(guard))
+
+
+def test_the_guard_does_not_go_by_the_doctors_name(tmp_path: Path) -> None:
+    family = Family(tmp_path, "time.sleep(100)")
+    for pid in (family.child.guard, family.child._keeper.pid):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:]
+        assert not any(b"mtpdoctor" in word for word in words)
+    family.child.kill()
+    assert all(map(gone, family.pids))
+
+
+def test_a_process_with_the_pid_of_another_is_not_hit() -> None:
+    process = subprocess.Popen(["sleep", "100"], start_new_session=True)
+    try:
+        since = tree.started(process.pid)
+        assert since is not None
+        assert tree.members(0, "none", (process.pid, since - 1)) == {}
+        assert tree.members(0, "none", (process.pid, since)) == {process.pid: since}
+        assert not tree.send(process.pid, signal.SIGKILL, since - 1) and process.poll() is None
+        assert tree.send(process.pid, signal.SIGKILL, since) and process.wait() == -9
+        assert not tree.send(process.pid, signal.SIGKILL, since)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_when_it_was_to_be_left_running_it_runs_on(tmp_path: Path) -> None:
-    process, server, guard, scheduler = doctor(tmp_path, "yes")
+    process, pids, family = doctor(tmp_path, "yes")
     process.kill()
     process.communicate()
     try:
         time.sleep(0.2)
-        assert not gone(server) and not gone(scheduler) and not gone(guard)
+        assert not any(map(gone, [*family, pids["g"], pids["k"]]))
     finally:
-        os.kill(guard, signal.SIGTERM)  # the way to end it with everything
-    until(lambda: gone(server) and gone(scheduler) and gone(guard))
+        os.kill(pids["g"], signal.SIGTERM)  # the way to end it with everything
+    until(lambda: all(map(gone, [*family, pids["g"], pids["k"]])))
 
 
 def test_output_at_full_speed_is_neither_lost_nor_held_up(tmp_path: Path) -> None:
@@ -250,9 +304,9 @@ def test_members_are_found_by_their_mark_alone(tmp_path: Path) -> None:
     mark = "test-mark-1"
     process = subprocess.Popen(["sleep", "100"], env={**os.environ, tree.MARK: mark}, start_new_session=True)
     try:
-        until(lambda: process.pid in tree.members(1 << 30, mark))
-        assert tree.members(1 << 30, mark + "0") == ()
-        assert tree.kill_all(1 << 30, mark, reap=process.poll) == (process.pid,)
+        until(lambda: process.pid in tree.members(0, mark))
+        assert tree.members(0, mark + "0") == {}
+        assert tree.kill_all(0, mark, reap=process.poll) == (process.pid,)
     finally:
         process.kill()
         process.wait()
