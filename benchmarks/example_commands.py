@@ -130,7 +130,11 @@ def ask(
 def command_of(text: str, model: str) -> LaunchCommand:
     """The command with folders in place of its models."""
     command = read_launch(text).command
-    folders = {"model_path": MODELS / model, "speculative_draft_model_path": MODELS / DRAFT}
+    folders = {
+        "model_path": MODELS / model,
+        "tokenizer_path": MODELS / model,
+        "speculative_draft_model_path": MODELS / DRAFT,
+    }
     flags = [
         replace(use, values=(str(folders[use.dest]),)) if use.dest in folders else use
         for use in command.flags
