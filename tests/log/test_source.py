@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import random
 import stat
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from mtpdoctor.errors import UserError
 from mtpdoctor.log.source import LogSource, open_source
 
 TEXT = b"".join(b"[2026-11-29 13:46:%02d TP%d] line %d of a log\n" % (i % 60, i % 4, i) for i in range(4000))
+NOISE = random.Random(7).randbytes(20_000)  # the same in every process: test names are made of it
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "bzip2": lambda data: bz2.compress(data, 1),
@@ -205,9 +207,10 @@ def zipped() -> bytes:
         (b"GGUF\x03\x00\x00\x00", "GGUF"),
         (b"server.log" + bytes(247) + b"ustar\x0000" + bytes(247) + TEXT, "tar archive"),
         (bytes(range(256)) * 40, "binary data"),
-        (os.urandom(20_000), "binary data"),
+        (NOISE, "binary data"),
         (b"\x80\x04\x95\x10\x00\x00\x00", "pickle"),
     ],
+    ids="elf png zip pdf safetensors gguf tar bytes noise pickle".split(),
 )
 def test_what_is_no_log_is_named(tmp_path: Path, data: bytes, what: str) -> None:
     message = error(tmp_path, data)
@@ -226,9 +229,10 @@ def test_what_is_no_log_is_named(tmp_path: Path, data: bytes, what: str) -> None
         "日本語のログ\n".encode("euc-jp") * 5 + TEXT,
         bytes(200_000) + TEXT,  # rotated under a running server
         b"\x1b[31mred\x1b[0m \x08\x08bars\r" * 100,
-        TEXT[:3000] + os.urandom(100) + TEXT[:3000],
+        TEXT[:3000] + NOISE[:100] + TEXT[:3000],
         b"x",
     ],
+    ids="latin-1 euc-jp zeros-first escapes noise-within one-byte".split(),
 )
 def test_odd_text_is_a_log_still(tmp_path: Path, data: bytes) -> None:
     assert content(opened(tmp_path, data)) == data
