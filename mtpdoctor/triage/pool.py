@@ -195,6 +195,7 @@ def _work(pipe: Connection, limits: Limits) -> None:
         pipe.send(str(error))
         return
     gc.freeze()
+    gc.set_threshold(100_000, 10, 10)  # a log makes much that lives as long as its examination, and no cycles
     pipe.send(None)
     while True:
         try:

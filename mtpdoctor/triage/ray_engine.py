@@ -103,12 +103,26 @@ def _connected(address: str | None, runtime_env: dict[str, Any] | None) -> Any:
         raise UserError(
             "--engine ray needs the address of a cluster", hint="--ray-address HOST:PORT, or RAY_ADDRESS"
         )
+    _answers(address)
     try:
         ray.init(address=address, runtime_env=runtime_env, logging_level="error", log_to_driver=False)
     except Exception as error:  # ray raises what its parts raise
         text = " ".join(str(error).split())[:200]
         raise UserError(f"no connection to the Ray cluster at {address}: {text}", hint="is it up?") from None
     return ray
+
+
+def _answers(address: str) -> None:
+    """Ray itself waits many minutes for an address that nobody listens at."""
+    import socket
+
+    host, found, port = address.removeprefix("ray://").rpartition(":")
+    if not found or not port.isdigit():  # "auto": Ray looks for a cluster on this machine
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(f"no Ray cluster answers at {address}: {error}", hint="is it up?") from None
 
 
 def _same_version(ray: Any) -> None:
