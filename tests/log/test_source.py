@@ -210,7 +210,7 @@ def zipped() -> bytes:
         (NOISE, "binary data"),
         (b"\x80\x04\x95\x10\x00\x00\x00", "pickle"),
     ],
-    ids="elf png zip pdf safetensors gguf tar bytes noise pickle".split(),
+    ids=["elf", "png", "zip", "pdf", "safetensors", "gguf", "tar", "bytes", "noise", "pickle"],
 )
 def test_what_is_no_log_is_named(tmp_path: Path, data: bytes, what: str) -> None:
     message = error(tmp_path, data)
@@ -232,7 +232,7 @@ def test_what_is_no_log_is_named(tmp_path: Path, data: bytes, what: str) -> None
         TEXT[:3000] + NOISE[:100] + TEXT[:3000],
         b"x",
     ],
-    ids="latin-1 euc-jp zeros-first escapes noise-within one-byte".split(),
+    ids=["latin-1", "euc-jp", "zeros-first", "escapes", "noise-within", "one-byte"],
 )
 def test_odd_text_is_a_log_still(tmp_path: Path, data: bytes) -> None:
     assert content(opened(tmp_path, data)) == data
