@@ -52,7 +52,7 @@ _LOOSE = tuple(
     lazy(p, re.M | re.I)
     for p in (
         rf"(?<![A-Za-z0-9_.])(?:{_LOOSE_KEYS}){_Q}[=:][ \t]*{_Q}(?:\w+://)?{_H}(?![\w(\[])",
-        rf"^\s*(?:host|node)\s*:\s*{_H}\s",
+        rf"^[ \t]*(?:host|node)[ \t]*:[ \t]*{_H}(?=\s)",
         rf"(?:tcp|grpc|zmq|udp|ipc|nats|redis|mooncake|rdma|etcd|ray|kafka)://{_H}(?=:\d)",
         rf"\(\\*['\"]?{_H}\\*['\"]?, \d{{2,5}}\)",
         rf"(?:connect(?:ing|ed)? to|connection to|listening on|bind(?:ing)? to|resolve(?: host(?:name)?)?|for host|reach|contact"

@@ -23,6 +23,7 @@ _EMAIL_ESCAPED = lazy(
     r"(?<=\\[nrt])(?P<local>[A-Za-z0-9][\w.+%-]*)@(?P<domain>(?:[A-Za-z0-9-]+\.)+(?P<tld>[A-Za-z]{2,24}))(?![\w-])"
 )
 _NO_TLD = words("service socket timer mount target slice scope py json so safetensors yaml yml conf sh log")
+_BLANK = lazy(r"\n{3,}")
 _USER_FIELDS = frozenset(("user", "username", "user_name", "owner", "login"))
 _HUB_ID = lazy(
     r"(?<![\w./@:-])(?P<org>[A-Za-z0-9][\w.-]{1,60})/(?P<name>[A-Za-z0-9][\w.-]*[A-Za-z0-9])(?![\w/-]|\.\w)"
@@ -64,6 +65,7 @@ class Redactor:
 
     def learn(self, text: str) -> None:
         """Take in the names of machines and accounts, and the secrets, that ``text`` shows where they stand."""
+        text = _BLANK.sub("\n\n", text)  # what a cut log left out
         for name, distinct in hosts.found_hosts(text, self._keep):
             self._add_host(name, distinct)
         for name, distinct in users.found_users(text, self._keep):

@@ -11,7 +11,7 @@ from mtpdoctor.patterns import lazy
 
 _URL = lazy(
     r"\b(?P<scheme>https?|wss?|ftp|sftp|ssh|git|grpcs?|redis|amqp|postgres(?:ql)?|mysql|mongodb(?:\+srv)?|nats|etcd|kafka)(?P<slashes>:(?:\\?/){2})"
-    r"(?P<user>[^\s/@'\"<>]+@)?(?P<host>\[[0-9A-Fa-f:.%\w-]+\]|[\w.-]+)(?P<port>:\d+)?(?P<path>(?:\\?/[^\s?#'\"`<>\\,;)\]}]*)*)"
+    r"(?P<user>(?:<hidden>|[^\s/@'\"<>]+)@)?(?P<host>\[[0-9A-Fa-f:.%\w-]+\]|[\w.-]+)(?P<port>:\d+)?(?P<path>(?:\\?/[^\s?#'\"`<>\\,;)\]}]*)*)"
     r"(?P<query>\?[^\s'\"`<>\\]*)?",
     re.I,
 )
@@ -35,7 +35,7 @@ def redact_urls(
         if path and first not in ROUTES and not PLACEHOLDER.search(path):
             path = parts(path)
         query = m["query"] or ""
-        if len(query) > 1:
+        if len(query) > 1 and not is_placeholder(query[1:]):
             query = "?" + put("url", query[1:])
         return f"{m['scheme']}{m['slashes']}{m['user'] or ''}{shown}{m['port'] or ''}{path}{query}"
 

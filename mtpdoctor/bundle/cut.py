@@ -106,6 +106,7 @@ def _merged(ranges: Sequence[tuple[int, int]], count: int) -> list[tuple[int, in
 def _cut(source: LogSource, ranges: Sequence[tuple[int, int]], count: int) -> LogText:
     out: list[str] = []
     todo = list(ranges)
+    ends = {last for _, last in ranges}
     left_out = 0
     for number, line in enumerate(_lines(source), 1):
         while todo and number > todo[0][1]:
@@ -123,7 +124,7 @@ def _cut(source: LogSource, ranges: Sequence[tuple[int, int]], count: int) -> Lo
         elif number > count:
             out.append("")  # behind the last line feed
         else:
-            first = not out or number - 1 in {b for _, b in ranges}
+            first = not out or number - 1 in ends
             gap = (todo[0][0] if todo else count + 1) - number
             out.append(LEFT_OUT.format(count=gap) if first else "")
             left_out += 1

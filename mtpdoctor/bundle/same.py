@@ -44,7 +44,7 @@ def _diagnosis(d: Diagnosis, mapped: Mapped) -> Iterator[tuple[str, Any]]:
     yield "cause", mapped(d.cause)
     yield "root line", _at(d.root)
     yield "confidence", d.confidence
-    yield "ranks", d.ranks
+    yield "ranks", [mapped(r) for r in d.ranks]
     yield "evidence", [_at(x) for x in d.evidence]
     yield "chain", [_at(x) for x in d.chain]
     yield "consequences", [_at(x) for x in d.consequences]

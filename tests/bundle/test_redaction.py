@@ -14,7 +14,13 @@ from planted import EMAILS, HOSTS, IPS4, IPS6, KEPT, PEM_BODY, USERS, planted
 from mtpdoctor.anonymise.redactor import Redactor
 from mtpdoctor.anonymise.tokens import PLACEHOLDER
 from mtpdoctor.bundle.build import vocabulary
-from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.kb import load
+from mtpdoctor.kb.load import Knowledge
+
+
+@lru_cache(maxsize=1)
+def load_knowledge() -> Knowledge:
+    return load.load_knowledge()
 
 
 @lru_cache(maxsize=1)

@@ -18,7 +18,8 @@ from mtpdoctor.compare.compare import compare
 from mtpdoctor.compare.launch import Launch, read_launch_log
 from mtpdoctor.compare.types import Comparison
 from mtpdoctor.diagnose.given import Given
-from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.kb import load
+from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.log.reading import reading_from_text
 from mtpdoctor.report.diff_json import diff_to_json
 from mtpdoctor.report.diff_text import render_diff
@@ -27,6 +28,11 @@ DATA = Path(__file__).parents[1] / "data"
 SCHEMA = json.loads((Path(__file__).parents[2] / "mtpdoctor" / "report" / "diff.schema.json").read_text())
 DENSE = "real_logs/ready_dense"
 MTP = "real_logs/ready_mtp_accept_len_1"
+
+
+@lru_cache(maxsize=1)
+def load_knowledge() -> Knowledge:
+    return load.load_knowledge()
 
 
 @lru_cache(maxsize=64)
