@@ -15,6 +15,8 @@ _V4 = lazy(
 _V6 = lazy(
     r"(?<![\w:.])((?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4})(%[\w.-]+)?(?![\w:]|\.\d)"
 )  # fmt: skip
+# uvicorn writes clients as ADDRESS:PORT, of version 6 too
+_V6_PORT = lazy(r"(?<![\w:.])((?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{1,4})(:\d{1,5})(?= - \")")
 _MAC = lazy(r"(?<![\w:-])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![\w:-])")
 
 # what stands right before a version, and right behind one
@@ -39,7 +41,7 @@ _ADDRESS_BEFORE = lazy(
     r"[\"'(\[]?)$",
     re.I,
 )
-_PORT_AFTER = lazy(r":\d{1,5}(?![\d.])|/\d{1,2}(?![\w.])")
+_PORT_AFTER = lazy(r"\]?(?::\d{1,5}(?![\d.])|<\d+)|/\d{1,2}(?![\w.])")
 
 
 def redact_addresses(text: str, put: Put) -> str:
@@ -48,6 +50,7 @@ def redact_addresses(text: str, put: Put) -> str:
         text = _V4.sub(lambda m: put("ip", m[1]) if is_address(m) else m[0], text)
     if ":" in text:
         text = _MAC.sub(lambda m: put("mac", m[0].lower()), text)
+        text = _V6_PORT.sub(lambda m: _v6(m, put), text)
         text = _V6.sub(lambda m: _v6(m, put), text)
     return text
 

@@ -37,8 +37,11 @@ _SURE = tuple(
         rf"(?<![A-Za-z0-9])(?:{_SURE_KEYS}){_Q}\s?[=:][ \t]*{_Q}(?:\w+://)?{_H}",
         rf"^(?:<\d+>)?{_TIME} {_H} (?=[\w./@-]+\[\d+\]: |kernel: |systemd: )",
         rf"^(?:<\d+>)1 \S+ {_H} ",
-        rf"\[?pod/{_H}/",
-        rf"\b(?:pods?|nodes?|containers?|hosts?) \\*[\"']{_H}(?=\\*[\"'])",
+        rf"\bpods?/{_H}",
+        rf"\bhost ?name(?: is|:| ->| =)[ \t]+{_Q}{_H}",
+        rf"(?<![\w.@/:-])[a-z_][\w.-]*@{_H}(?=[\"']?$)",
+        rf"\b(?:docker|podman|helm|nerdctl) login\b[^\n]*[ \t]{_H}[ \t]*$",
+        rf"\b(?:pods?|nodes?|containers?|hosts?) \\*[\"']{_H}(?=\\*[\"']|[ \t]\()",
         rf"(?:^|\s){_H}:\d+:\d+ \[\w+\] (?:\S+ )?NCCL ",
         rf"^\[{_H}:\d{{2,8}}\](?= )",
         rf"(?<![\w.@/:-])[a-z_][\w.-]*@{_H}(?=:[~/][^\n]*[$#]|[ ][^\n\]]*\][$#]|:\S*[$#%] )",
@@ -59,12 +62,13 @@ _LOOSE = tuple(
         rf"|getaddrinfo(?: failed)?(?: for)?|lookup|\bon) {_Q}\[?{_H}\]?(?=:\d|\\*[\"']|[ \t]*[(,;.]|[ \t]*$|: )",
         rf"(?<![\w./@:-]){_H}(?=:\d{{4,5}}(?![\w.:]))",
         rf"\[{_H}\]:\d{{2,5}}\b",
+        rf"(?<![\w./@:-])(?P<h>(?:{_LABEL}\.)+[A-Za-z]{{2,12}})(?=(?::\d+)?/[a-z0-9][\w./-]*:[\w.-])",
         rf"(?:Name or service not known|Temporary failure in name resolution|nodename nor servname)\S* *[\[(:'\" ]*{_H}",
     )
 )
-# names that tell by their shape: of pods (the alphabet Kubernetes draws from), of cloud machines
+# names that tell by their shape: of pods (the hash of a replica set and five characters), of cloud machines
 _SHAPES = lazy(
-    r"(?<![\w.-])(?:[a-z0-9][a-z0-9-]*?-[bcdf24-9][bcdf0-9]{6,9}-[bcdfghjklmnpqrstvwxz2456789]{5}"
+    r"(?<![\w.-])(?:[a-z0-9][a-z0-9-]*?-(?=[0-9a-f]*\d)[0-9a-f]{7,10}-[a-z0-9]{5}"
     r"|ip-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[\w.-]*\w)?|gke-[\w-]+-[\w-]+|aks-[\w-]+-vmss\w+|i-0[0-9a-f]{16})(?![\w-])"
 )
 _FQDN = lazy(

@@ -105,7 +105,10 @@ def _replace(chunk: str, line: int, put: Put) -> str:
         start, end = m.start(group) - m.start(), m.end(group) - m.start()
         return m[0][:start] + put(value, at(m, m.start(group))) + m[0][end:]
 
-    chunk = replace_secrets(chunk, lambda value, m: put(value, at(m, m.start())))
+    def found(value: str, m: re.Match[str]) -> str:
+        return value if value == "*" * len(value) else put(value, at(m, m.start()))  # SGLang's own mask
+
+    chunk = replace_secrets(chunk, found)
     for pattern in _BY_PLACE:
         chunk = pattern.sub(by_place, chunk)
     return _REST.sub("", _BY_SHAPE.sub(by_place, chunk))

@@ -91,7 +91,16 @@ _FAMILIES = (
     r"|codellama|vicuna|mpt-|bloom|opt-\d|t5|whisper|clip|siglip|stablelm|smol|jamba|mamba|rwkv|arctic|apertus|seed-oss"
     r"|dots|paddleocr|mineru|got-ocr|voxtral|lfm|afm|tinyllama|zephyr|openchat|hermes|eagle|medusa|embeddinggemma|nvila"
 )
-_MODEL_NAME = lazy(rf"(?i)(?:meta-|nvidia-|models--[\w.-]+--)?(?:{_FAMILIES})[\w.+-]*$")
+_FAMILY = lazy(rf"(?i)(?:meta-|nvidia-|sglang-)?(?:{_FAMILIES})")
+# what else stands in the names of published models: sizes, versions, dates, kinds
+_MODEL_PART = lazy(
+    rf"(?i)(?:{_FAMILIES.replace('-', '-?')})?[a-z]?\d[\w.]*|(?:{_FAMILIES.replace('-', '-?')})|[a-z]|[vr]\d*|x\d+[bm]"
+    r"|instruct|chat|base|it|pt|hf|coder|code|math|thinking|reasoning|reasoner|vl|vision|omni|audio|embedding|reranker|next|mtp|nextn"
+    r"|eagle3?|draft|distill|lite|mini|small|medium|large|nano|super|ultra|max|pro|plus|flash|air|turbo|tiny|moe|preview|exp|latest"
+    r"|awq|gptq|marlin|gguf|fp4|fp8|fp16|bf16|int4|int8|w4a16|w8a8|w4afp8|nvfp4|mxfp4|mxfp8|dynamic|block|channel|kv|nf4|bnb|bit|oss"
+    r"|scout|maverick|guard|meta|nvidia|zero|speciale|terminus|linear|vlm|dense|sparse|long|context|text|image|captioner|sglang"
+    r"|gpt|phi|yi|ling|ring|step|gte|bge|opt|lfm|sft|dpo|rlhf|rl|gguf|safetensors|ocr|k|m|s|l|xl|xs|q|e|a|ar|llm|llms|pointwise|hybrid|8x|16e|128e|deep|seek|oasst|merged"
+)
 _HUB_FOLDER = lazy(r"(?:models|datasets)--[\w.-]+(?:--[\w.-]+)?$")
 # parts that say what they are and whose they are not: shards, commits, versions, sizes, Python folders
 _SHAPES = lazy(
@@ -102,8 +111,14 @@ _SHAPES = lazy(
 
 
 def is_model_name(part: str) -> bool:
-    """Does a folder's or file's name look like that of a published model (``Qwen3-32B``)?"""
-    return bool(_MODEL_NAME.match(part) or _HUB_FOLDER.match(part))
+    """Does a folder's or file's name look like that of a published model (``Qwen3-32B``), with nothing of one's own
+    in it (``Qwen3-32B-acme-support``)?"""
+    if _HUB_FOLDER.match(part):
+        return True
+    parts = [p for p in re.split(r"[-_]+", part.removesuffix(".gguf")) if p]
+    if len(parts) < 2 or not any(c.isdigit() for c in part) or not _FAMILY.match(part):
+        return False
+    return all(_MODEL_PART.fullmatch(p) for p in parts)
 
 
 def is_public_part(part: str) -> bool:
