@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
@@ -68,7 +67,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _host(args: argparse.Namespace) -> HostFacts:
-    if args.host is not None:
+    from mtpdoctor.cli.given import HERE
+
+    if args.host is not None and args.host != HERE:
         for name in ("python", "timeout"):
             if getattr(args, name) is not None:
                 raise UserError(f"--host and --{name} exclude each other", hint="a saved host is not probed")
@@ -81,16 +82,10 @@ def _host(args: argparse.Namespace) -> HostFacts:
     if not 0.1 <= limit <= _MOST_SECONDS:
         raise UserError(f"--timeout must be 0.1 to {_MOST_SECONDS:.0f} seconds, not {limit:g}")
     if args.python is not None:
-        _check_python(args.python)
+        from mtpdoctor.host.python import given_python
+
+        given_python(args.python)  # bad input is named before anything is looked at
     return probe_host(Wanted(args.python, args.model), limit)
-
-
-def _check_python(path: str) -> None:
-    """Raises UserError before anything is looked at where no Python can be meant."""
-    import shutil
-
-    if not os.path.exists(os.path.expanduser(path)) and shutil.which(path) is None:
-        raise UserError(f"--python: there is no {path}", hint="give a Python or an environment's folder")
 
 
 def _print(host: HostFacts, findings: Sequence[HostFinding], model: ModelFacts | None, verbose: bool) -> None:

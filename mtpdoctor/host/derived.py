@@ -25,6 +25,8 @@ def derived_facts(host: HostFacts) -> dict[str, Any]:
     out |= _failures(host)
     if host.env or host.pythons is not None:
         out |= {"host.proxy.catches": caught_by_proxy(host.env) or None}
+    if host.pythons is not None:
+        out["host.python.has_sglang"] = any("sglang" in python.packages for python in host.pythons)
     if host.python is not None:
         out |= _python(host.python, host)
     return out

@@ -14,6 +14,7 @@ from mtpdoctor.host.types import Gpu, HostFacts
 from mtpdoctor.host.visible import chosen
 
 GIB = 2**30
+_NOT_SUPPORTED = 3  # NVML_ERROR_NOT_SUPPORTED
 T = TypeVar("T")
 
 
@@ -26,21 +27,24 @@ def gpus_here(nvml: Any = None, environ: Mapping[str, str] = os.environ) -> Host
     if nvml is None:
         try:
             import pynvml
-        except ImportError:
+        except Exception:  # not installed, or another package of that name that does not even load
             return None
         nvml = pynvml
     try:
         nvml.nvmlInit()
-    except nvml.NVMLError:
+    except (nvml.NVMLError, OSError):
         return None
     try:
-        every = tuple(entry(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
-        driver = text(nvml.nvmlSystemGetDriverVersion())
+        found = [_entry_or_none(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+        driver = attempt(nvml, lambda: text(nvml.nvmlSystemGetDriverVersion()))
         cuda = cuda_version(nvml)
-    except nvml.NVMLError:
+    except (nvml.NVMLError, OSError):
         return None
     finally:
-        nvml.nvmlShutdown()
+        attempt(nvml, nvml.nvmlShutdown)
+    every = tuple(e for e in found if e is not None)  # a GPU that is lost is not one of them
+    if found and not every:
+        return None
     shown = visible(every, environ.get("CUDA_VISIBLE_DEVICES"))
     if shown is None:
         return None
@@ -59,18 +63,32 @@ class Entry:
     parts: tuple[Entry, ...] = ()
 
 
+def _entry_or_none(nvml: Any, index: int) -> Entry | None:
+    try:
+        return entry(nvml, index)
+    except nvml.NVMLError:
+        return None
+
+
 def entry(nvml: Any, index: int) -> Entry:
-    """What a launch needs to know of one GPU. Raises the library's NVMLError where even that fails."""
+    """What a launch needs to know of one GPU. Raises the library's NVMLError where even that fails.
+
+    A GPU that shares the system's memory (GB10, Jetson) has none of its own to tell of."""
     handle = nvml.nvmlDeviceGetHandleByIndex(index)
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    try:
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    except nvml.NVMLError as error:
+        if getattr(error, "value", None) != _NOT_SUPPORTED:
+            raise
+        memory = None
     mode = attempt(nvml, lambda: nvml.nvmlDeviceGetMigMode(handle)[0])
     gpu = Gpu(
         index=index,
         name=text(nvml.nvmlDeviceGetName(handle)),
         sm=major * 10 + minor,
-        memory_gib=memory.total / GIB,
-        free_gib=memory.free / GIB,
+        memory_gib=memory.total / GIB if memory else None,
+        free_gib=memory.free / GIB if memory else None,
         uuid=_uuid(nvml, handle),
         mig=None if mode is None else mode == 1,
     )

@@ -21,6 +21,7 @@ from mtpdoctor.host.types import PythonEnvironment
 from mtpdoctor.host.wheels import kernel_build, kernel_package, torch_cuda, torch_sms
 
 MAX_ENVIRONMENTS = 24
+_HINT = "give a Python or an environment's folder"
 
 # What is kept of an environment without SGLang: enough to see whether it was meant for it.
 _NAMED = frozenset(
@@ -67,30 +68,47 @@ def python_environments(
 
 def _named(python: str | None, places: Places) -> Iterator[Candidate]:
     if python is not None:
-        yield Candidate(_given(python), "--python")
+        yield Candidate(given_python(python), "--python")
     yield from candidates(places)
 
 
-def _given(python: str) -> Path:
+def given_python(python: str) -> Path:
+    """The interpreter that ``--python`` names. Raises UserError: what is wrong with it, and what to give."""
+    if not python.strip():
+        raise UserError("--python: there is no Python without a name", hint=_HINT)
     path = Path(python).expanduser()
     if path.is_dir():
-        inside = (path / "bin" / "python", path / "bin" / "python3", path / "python", path / "python3")
+        inside = [path / "bin" / "python", path / "bin" / "python3", path / "python", path / "python3"]
         for one in inside:
             if one.is_file():
-                return one
-        raise UserError(
-            f"--python: {python} has no bin/python", hint="give a Python or an environment's folder"
-        )
+                return _program(one)
+        for one in inside:
+            _not_dangling(one)
+        raise UserError(f"--python: {python} has no bin/python", hint=_HINT)
     if not path.is_file():
         import shutil
 
+        _not_dangling(path)
         on_path = shutil.which(python)
         if on_path is None:
-            raise UserError(
-                f"--python: there is no {python}", hint="give a Python or an environment's folder"
-            )
+            raise UserError(f"--python: there is no {python}", hint=_HINT)
         path = Path(on_path)
+    return _program(path)
+
+
+def _program(path: Path) -> Path:
+    if not os.access(path, os.X_OK):
+        raise UserError(f"--python: {path} is no program", hint=_HINT)
     return Path(os.path.abspath(path))  # not resolved: a virtual environment is known by its link
+
+
+def _not_dangling(path: Path) -> None:
+    if path.is_symlink() and not path.exists():
+        raise UserError(
+            f"--python: {path} leads to {os.path.realpath(path)}, which is not there: the Python that this "
+            "environment was made with is gone",
+            hint="make the environment anew",
+        )
 
 
 def _cwd() -> Path | None:

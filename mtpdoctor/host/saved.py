@@ -17,13 +17,18 @@ from typing import Any
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.host.types import HostFacts
-from mtpdoctor.redact import mask_secrets
+from mtpdoctor.redact import MASK, mask_secrets
 from mtpdoctor.text import safe
 
 SCHEMA = 1
 _PLATFORMS = ("cuda", "rocm", "npu", "xpu", "cpu", "none")
 _MAX_BYTES = 16 * 1024 * 1024
 _HINT = "save a host with: mtpdoctor probe --json > host.json"
+_SECRET_WORDS = frozenset((
+    "KEY", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASSWORT", "PWD", "AUTH",
+    "AUTHORIZATION", "COOKIE", "COOKIES", "CREDENTIAL", "CREDENTIALS", "CREDS", "HEADERS", "SIGNATURE", "SAS",
+))  # fmt: skip
+_SWITCH = frozenset(("", "0", "1", "true", "false", "yes", "no", "on", "off"))
 _NOT_SAVED = frozenset({"local"})  # a saved host is no longer the machine at hand
 
 
@@ -35,7 +40,11 @@ def host_to_json(host: HostFacts) -> dict[str, Any]:
 
 
 def mask_variable(name: str, value: str) -> str:
-    """The value of an environment variable as it may be shown: masked where its name or shape is a secret's."""
+    """The value of an environment variable as it may be shown: masked where its name or shape is a secret's.
+
+    Wholly where a word of the name says secret: what else stands in such a value is nobody's business."""
+    if value.lower() not in _SWITCH and _SECRET_WORDS & set(name.upper().split("_")):
+        return MASK
     prefix = f"{name}="
     masked = mask_secrets(prefix + safe(value))
     return masked.removeprefix(prefix) if masked.startswith(prefix) else value

@@ -22,7 +22,8 @@ HOST = frozenset(
         "memory_per_gpu_gib", "cgroup_memory_gib", "cgroup_cpus", "numa_nodes",
         "disk.path", "disk.purpose", "disk.free_gib", "disk.total_gib", "proxy.catches",
         "python.executable", "python.version", "python.requires", "python.fits", "python.shadows",
-        "python.duplicates", "python.copies", "torch.cuda", "torch.cuda_major", "torch.sms", "torch.fits_gpu",
+        "python.duplicates", "python.copies", "python.has_sglang",
+        "torch.cuda", "torch.cuda_major", "torch.sms", "torch.fits_gpu",
         "kernel.name", "kernel.version", "kernel.pin", "kernel.cuda", "kernel.cuda_major", "kernel.sms",
         "kernel.fits_gpu",
     )
@@ -116,6 +117,7 @@ _WORDS = {
     "host.proxy.catches": "local addresses that the proxy catches",
     "host.python.duplicates": "distributions installed more than once",
     "host.python.fits": "a Python that SGLang admits",
+    "host.python.has_sglang": "SGLang in a Python of this machine",
     "host.python.shadows": "folders that hide SGLang",
     "host.shm_free_gib": "the free space of /dev/shm (GiB)",
     "host.torch.cuda": "torch's CUDA version",

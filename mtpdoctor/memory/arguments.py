@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from mtpdoctor.facts import UNKNOWN, Facts, Source
 from mtpdoctor.records import dataclass
 
 _OFF = frozenset({"", "none", "null", "false", "0"})
+_MOST = 1e15  # more is no number of tokens, ranks or bytes that a launch could mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,11 @@ class Arguments:
 
 
 def as_number(value: object) -> float | None:
+    """None for what is no number, is not finite, or is beyond anything that can be meant."""
     if isinstance(value, bool) or value is None or value is UNKNOWN:
         return None
-    if isinstance(value, (int, float)):
-        return float(value)
     try:
-        return float(str(value))
-    except ValueError:
+        number = float(value if isinstance(value, (int, float)) else str(value))
+    except (ValueError, OverflowError):
         return None
+    return number if math.isfinite(number) and abs(number) <= _MOST else None

@@ -85,7 +85,7 @@ def _with_draft_slots(tokens: int, launch: Launch) -> int:
 def _slots(left: float, launch: Launch, state: State) -> tuple[int, int, float]:
     """Slots of state, requests whose drafts have intermediate states, and the bytes set aside for those."""
     arguments, release = launch.arguments, launch.release
-    ratio = arguments.number("mamba_full_memory_ratio") or 0.9
+    ratio = max(arguments.number("mamba_full_memory_ratio") or 0.9, 0.0)
     budget = left * ratio / (1 + ratio)
     ranks = launch.dp if launch.dp_attention else 1
     given = arguments.count("max_mamba_cache_size")

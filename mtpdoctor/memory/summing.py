@@ -16,6 +16,7 @@ from mtpdoctor.memory.limits import Limits, find_limits
 from mtpdoctor.memory.needs import CONTEXT_GIB, nccl_gib
 from mtpdoctor.memory.pools import GIB
 from mtpdoctor.memory.printed import Printed, read_printed
+from mtpdoctor.memory.sanity import senseless
 from mtpdoctor.memory.troubles import Trouble, is_sure, others_gib, trouble_foreseen, trouble_seen
 from mtpdoctor.memory.types import Count, MemorySum, Term
 from mtpdoctor.model.types import ModelFacts, WeightFacts
@@ -31,6 +32,11 @@ def memory_sum(
     launch = read_launch(case, model)
     if launch is None:
         return _NO_RELEASE
+    if wrong := senseless(case.facts):
+        return MemorySum(
+            "each GPU", None, None, (), (), None, None,
+            missing=tuple(f"arg.{name}" for name, _ in wrong), notes=tuple(said for _, said in wrong),
+        )  # fmt: skip
     seen = read_printed(case.facts)
     weights = weights_of(model)
     budget = make_budget(case, launch, seen, model, weights, draft, weights_of(draft))

@@ -11,6 +11,7 @@ from mtpdoctor.text import width as columns_of
 
 BAR = 20
 HELD_UNSEEN = 2.0  # GiB in use by nobody who shows: less is the driver's own
+UNIFIED = frozenset({72, 87, 101, 110, 121})  # Jetson (Xavier, Orin, Thor) and GB10: no memory of their own
 SHOWN = 5  # processes a GPU without --verbose
 
 
@@ -71,7 +72,7 @@ def _none(host: HostFacts, rows: Rows) -> Iterator[str]:
 
 def _free(gpu: Gpu) -> str:
     if gpu.memory_gib is None:
-        return "memory not known"
+        return "shares the system's memory" if gpu.sm in UNIFIED else "memory not known"
     return f"{of(gpu.free_gib, gpu.memory_gib)} free" if gpu.free_gib is not None else size(gpu.memory_gib)
 
 

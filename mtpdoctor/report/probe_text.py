@@ -71,6 +71,9 @@ def _title(host: HostFacts, findings: Sequence[HostFinding], rows: Rows) -> Iter
         verdict, colour = f"{other} thing{'s are' if other > 1 else ' is'} not as wanted", "yellow"
     else:
         verdict, colour = "nothing is wrong", "green"
+    absent = _absent(host)
+    if absent and colour == "green":
+        verdict, colour = absent, "yellow"
     if host.failures:
         n = len(host.failures)
         if colour == "green":
@@ -82,6 +85,18 @@ def _title(host: HostFacts, findings: Sequence[HostFinding], rows: Rows) -> Iter
     else:
         yield f"{rows.style('bold', name)}: {rows.style(colour, verdict)}."
     yield from rows.prose(f" {rows.dot} ".join(_in_short(host, rows)), "")
+
+
+def _absent(host: HostFacts) -> str:
+    """What a launch needs and is known not to be here: nothing is wrong with it, and yet nothing can start."""
+    no_gpu = host.gpus == () and not host.gpus_hidden and not host.pci_gpus and not host.failures
+    known = host.pythons is not None
+    no_sglang = known and not any("sglang" in python.packages for python in host.pythons or ())
+    if no_sglang and host.pythons and host.pythons[0].origin == "--python":
+        no_sglang = "sglang" not in host.pythons[0].packages
+    words = ["SGLang is not installed"] if no_sglang else []
+    words += ["there is no GPU"] if no_gpu else []
+    return " and ".join(words)
 
 
 def _in_short(host: HostFacts, rows: Rows) -> Iterator[str]:

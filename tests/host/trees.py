@@ -16,6 +16,7 @@ def venv(
     python = root / "bin" / "python"
     python.parent.mkdir(parents=True, exist_ok=True)
     python.write_text("")
+    python.chmod(0o755)
     if cfg:
         lines = [f"home = {home or root.parent / 'base' / 'bin'}", f"version = {version}"]
         lines.append(f"include-system-site-packages = {str(system).lower()}")
@@ -30,6 +31,7 @@ def base(prefix: Path, version: str = "3.12", names: Sequence[str] = ("python3",
     program = prefix / "bin" / f"python{version}"
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text("")
+    program.chmod(0o755)
     for name in names:
         (prefix / "bin" / name).symlink_to(program.name)
     site = prefix / "lib" / f"python{version}" / "site-packages"

@@ -198,7 +198,9 @@ def test_links_that_differ_are_a_table() -> None:
 
 def test_a_machine_without_gpus_is_named_plainly() -> None:
     assert "No GPU is here" in render_host(SMALL)
-    assert "nothing is wrong" in render_host(SMALL)
+    first = render_host(SMALL).splitlines()[0]
+    assert "SGLang is not installed and there is no GPU" in first
+    assert "nothing is wrong" not in first
     assert "CUDA_VISIBLE_DEVICES=9 hides 1 GPU" in render_host(HOSTS["hidden"])
     assert "None can be used here, though 1 on the PCI bus (bound to no driver)" in render_host(
         HOSTS["bus"], width=100
