@@ -9,9 +9,7 @@ from mtpdoctor.patterns import lazy
 
 Put = Callable[[str, str], str]  # kind, value -> what stands there instead
 
-_V4 = lazy(
-    r"(?<![\w.])(?<!\d-)((?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3})(?![\w]|\.\d)"
-)
+_V4 = lazy(r"(?<![\w.])((?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3})(?![\w]|\.\d)")
 _V6 = lazy(
     r"(?<![\w:.])((?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4})(%[\w.-]+)?(?![\w:]|\.\d)"
 )  # fmt: skip
@@ -28,7 +26,7 @@ _VERSION_BEFORE = lazy(
     re.I,
 )
 _VERSION_AFTER = lazy(
-    r"(?:-(?:py\d|cp\d|\d+\.|linux|any)|\+\w|\.(?:dist-info|whl|egg|tar|post|dev|rc)|(?:rc|post|dev)\d)"
+    r"(?:-(?:py\d|cp\d|(?!\d+\.\d+\.\d+\.\d)\d+\.|linux|any)|\+\w|\.(?:dist-info|whl|egg|tar|post|dev|rc)|(?:rc|post|dev)\d)"
 )
 _VERSION_WORDS = lazy(
     r"version|\bcuda|cudnn|cublas|nccl\b|toolkit|driver|wheel|package|requir|install|release|nvidia-|tensorrt|collecting"

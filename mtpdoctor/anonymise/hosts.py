@@ -75,6 +75,9 @@ _FQDN = lazy(
     rf"(?<![\w.@/\\-])(?P<h>(?:{_LABEL}\.)+(?:com|net|org|edu|gov|mil|local|internal|intranet|lan|corp|home|svc|localdomain"
     rf"|private|example|test|invalid|cluster|prod|consul))(?![\w(\[=-])(?!\.\w)"
 )
+_SUFFIX = lazy(
+    rf"(?<=[\s,=;\"':])\.(?P<h>(?:{_LABEL}\.)+(?:com|net|org|edu|gov|local|internal|intranet|lan|corp|home|io|ai|cn|de))(?![\w(\[-])"
+)
 _FQDN_MORE = lazy(
     rf"(?<![\w.@/\\-])(?P<h>(?:{_LABEL}\.)*[A-Za-z0-9]*[-\d][A-Za-z0-9-]*\.(?:{_LABEL}\.)+(?:io|ai|dev|cn|de|uk|fr|eu|jp|kr|in|ru|us"
     rf"|ch|nl|se|cloud|tech|app|tv|sh|co|ca|au|br|it|es|pl|at|be|info|biz|xyz|site|online|systems|computer))(?![\w(\[=-])(?!\.\w)"
@@ -97,7 +100,7 @@ def found_hosts(text: str, keep: frozenset[str]) -> Iterator[tuple[str, bool]]:
                 yield name, is_distinct(name, keep)
     for m in _SHAPES.finditer(text):
         yield m[0], True
-    for pattern in (_FQDN, _FQDN_MORE):
+    for pattern in (_FQDN, _FQDN_MORE, _SUFFIX):
         for m in pattern.finditer(text):
             if _is_domain(m["h"]):
                 yield m["h"], True

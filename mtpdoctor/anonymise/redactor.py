@@ -13,16 +13,18 @@ from mtpdoctor.anonymise.kept import KeptMap
 from mtpdoctor.anonymise.paths import redact_paths, single_parts
 from mtpdoctor.anonymise.tokens import PLACEHOLDER, Redaction, Tokens, is_placeholder
 from mtpdoctor.anonymise.urls import redact_urls
-from mtpdoctor.anonymise.words import GENERIC, PUBLIC_PARTS, is_model_name, words
+from mtpdoctor.anonymise.words import GENERIC, PUBLIC_PARTS, is_model_name, is_public_host, words
 from mtpdoctor.patterns import lazy
 
 _EMAIL = lazy(
-    r"(?<![\w.+%/:-])(?P<local>[A-Za-z0-9][\w.+%-]*)@(?P<domain>(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?P<tld>[A-Za-z]{2,24}))(?![\w-])"
+    r"(?<![\w.+%/-])(?P<local>[A-Za-z0-9][\w.+%-]*)@(?P<domain>(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?P<tld>[A-Za-z]{2,24}))(?![\w-])"
 )
 _EMAIL_ESCAPED = lazy(
     r"(?<=\\[nrt])(?P<local>[A-Za-z0-9][\w.+%-]*)@(?P<domain>(?:[A-Za-z0-9-]+\.)+(?P<tld>[A-Za-z]{2,24}))(?![\w-])"
 )
 _NO_TLD = words("service socket timer mount target slice scope py json so safetensors yaml yml conf sh log")
+_ROUTINE = ("Decode batch", "Prefill batch", 'HTTP/1.1" 200', 'HTTP/1.1\\" 200')
+_ROUTINE_KEPT = 500
 _BLANK = lazy(r"\n{3,}")
 _USER_FIELDS = frozenset(("user", "username", "user_name", "owner", "login"))
 _HUB_ID = lazy(
@@ -65,7 +67,7 @@ class Redactor:
 
     def learn(self, text: str) -> None:
         """Take in the names of machines and accounts, and the secrets, that ``text`` shows where they stand."""
-        text = _BLANK.sub("\n\n", text)  # what a cut log left out
+        text = _without_routine(text)
         for name, distinct in hosts.found_hosts(text, self._keep):
             self._add_host(name, distinct)
         for name, distinct in users.found_users(text, self._keep):
@@ -198,6 +200,8 @@ class Redactor:
             return self._host(m[0], number) if kind == "host" else of_kind(kind, m[0])
 
         def email(m: re.Match[str]) -> str:
+            if m["local"] == "git" and not is_public_host(m["domain"]):
+                return f"git@{self._host(m['domain'], number)}"
             if m["local"] == "git" or m["local"].startswith("redacted-") or m["tld"].lower() in _NO_TLD:
                 return m[0]
             return of_kind("email", m[0].lower())
@@ -224,6 +228,19 @@ class Redactor:
             return self._tokens.put("model", m[0], line=number)
 
         return _HUB_ID.sub(model, line) if "/" in line else line
+
+
+def _without_routine(text: str) -> str:
+    """Without empty stretches (what a cut log left out) and, but for the first, the lines that a server prints for each
+    batch and request: hours of them name nobody new."""
+    kept, routine = [], 0
+    for line in _BLANK.sub("\n\n", text).split("\n"):
+        if any(words in line for words in _ROUTINE):
+            routine += 1
+            if routine > _ROUTINE_KEPT:
+                continue
+        kept.append(line)
+    return "\n".join(kept)
 
 
 def hosts_distinct(name: str, keep: frozenset[str]) -> bool:

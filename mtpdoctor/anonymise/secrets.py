@@ -13,11 +13,11 @@ Put = Callable[[str, int], str]  # value, line -> what stands there instead
 
 _Q = r"(?:\\*[\"'])?"
 _KEYS = (
-    r"account_?key|shared_?access_?(?:key|signature)|access_?key(?:_?id)?|secret_?access_?key|secret_?key|client_?secret"
+    r"account[_-]?key|shared_?access_?(?:key|signature)|access[_-]?key(?:_?id)?|secret_?access[_-]?key|secret[_-]?key|client_?secret"
     r"|(?:session|auth|access|refresh|bearer|hf|hub|csrf|xsrf|personal|api|app|bot|deploy|push|pull|security|wandb|github|gitlab"
-    r"|id)_?token|private_?key|(?:pg|mysql_?|db_?|redis_?|ssh_?|root_?|user_?|admin_?|smtp_?|ldap_?|proxy_?|http_?)?"
-    r"(?:password|passwd|passphrase|passwort|pwd)|sshpass|encryption_?key|signing_?key|master_?key|license_?key|webhook_?secret"
-    r"|secret|storage_?key|connection_?string|api_?key|hmac_?key|service_?account_?key|subscription_?key"
+    r"|id)_?token|private[_-]?key|(?:pg|mysql_?|db_?|redis_?|ssh_?|root_?|user_?|admin_?|smtp_?|ldap_?|proxy_?|http_?)?"
+    r"(?:password|passwd|passphrase|passwort|pwd)|sshpass|encryption[_-]?key|signing[_-]?key|master[_-]?key|license[_-]?key|webhook_?secret"
+    r"|secret|storage[_-]?key|connection_?string|api[_-]?key|hmac[_-]?key|service_?account[_-]?key|subscription[_-]?key"
 )
 # the secret is the group "s"
 _BY_PLACE = tuple(
@@ -43,7 +43,7 @@ _BY_PLACE = tuple(
     )
 )  # fmt: skip
 _BY_SHAPE = lazy(
-    r"(?<![A-Za-z0-9_])(?P<s>(?:xai-|gsk_|r8_|[spr]k_(?:live|test)_|whsec_|lin_api_|dop_v1_|shpat_|hvs\.|tskey-[a-z]+-|dapi|nfp_|rnd_|fw_"
+    r"(?<![A-Za-z0-9_])(?P<s>LS0tLS1CRUdJTi[\w+/]{16,}=*|(?:xai-|gsk_|r8_|[spr]k_(?:live|test)_|whsec_|lin_api_|dop_v1_|shpat_|hvs\.|tskey-[a-z]+-|dapi|nfp_|rnd_|fw_"
     r"|pplx-|tgp_v1_|LTAI|AKID|ATATT3|SG\.|glsa_|glc_|hvb\.|ops_)[\w.=-]{16,})"
 )
 _PLACEHOLDERS = lazy(
@@ -59,7 +59,7 @@ _PEM_BODY = lazy(r"[A-Za-z0-9+/=]{4,}(?=(?:\\n|[\s\"'},|│])*$)")
 _PEM_WHOLE = lazy(r"-----BEGIN [A-Z0-9 ]+-----.*?-----END [A-Z0-9 ]+-----")
 _LONGEST_PEM = 400  # lines
 _TRIGGERS = lazy("|".join(map(re.escape, (*TRIGGERS, "cookie", "pwd", "login", "amz", "goog", "sshpass", "webhook", "hooks.", "ssh-", " -u", "-user", "signature",
-    "connectionstring", "passwort", "&se", "expires", *("xai-", "gsk_", "r8_", "_live_", "_test_", "whsec_", "lin_api_", "dop_v1_", "shpat_", "hvs.", "tskey-", "dapi", "nfp_",
+    "ls0tls1crudj", "connectionstring", "passwort", "&se", "expires", *("xai-", "gsk_", "r8_", "_live_", "_test_", "whsec_", "lin_api_", "dop_v1_", "shpat_", "hvs.", "tskey-", "dapi", "nfp_",
     "rnd_", "fw_", "pplx-", "tgp_v1_", "ltai", "akid", "atatt3", "sg.", "glsa_", "glc_", "hvb.", "ops_")))))  # fmt: skip
 SECRET_NAME = lazy(rf"(?:\w+[_-])*(?:{_KEYS})|(?:[A-Z0-9]+_)*(?:TOKEN|PASSWORD|SECRET|API_?KEY)", re.I)
 
@@ -124,7 +124,10 @@ def _chunks(lines: list[str]) -> Iterator[tuple[int, int]]:
     the next line)."""
     start, end = 0, 0
     for i, line in enumerate(lines):
-        if _TRIGGERS.search(line.lower()):
+        low = line.lower()
+        if " batch" in low:  # "#new-token: 1, token usage: 0.01": hours of them
+            low = low.replace("token", "")
+        if _TRIGGERS.search(low):
             if i > end or i - start > 200:
                 if end > start:
                     yield start, end

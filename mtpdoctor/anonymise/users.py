@@ -29,6 +29,7 @@ _PLACES = tuple(
         (rf"(?<![\w.@/:-]){_U}@[A-Za-z0-9][\w.-]*(?=:[~/]|[ ][^\n\]]*\][$#]|:\S*[$#%] |[\"']?$)", re.M),
         (rf"\b(?:ssh|scp|rsync)[ \t]+(?:-\w+[ \t]+)*{_U}@", 0),
         (rf"\bfor user {_Q}{_U}", 0),
+        (rf"\busers?:? \\*[\"']{_U}(?=\\*[\"'])", 0),
         (rf"\b(?:logged in as|running as|run as|as user):? {_Q}{_U}", re.I),
         (rf"\blogin {_U} password ", 0),
         (rf"\bsudo: +{_U} :", 0),

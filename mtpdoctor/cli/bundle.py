@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-log-size",
         metavar="MIB",
         type=float,
-        default=16.0,
-        help="of each log (default 16); more is cut, lines keep their numbers",
+        default=8.0,
+        help="of each log (default 8); more is cut, lines keep their numbers",
     )
     parser.add_argument("--no-probe", action="store_true", help="do not look at this host")
     add_given_arguments(parser)
