@@ -238,11 +238,14 @@ def _diagnosed(
 
 def _redacted(given: Given, command: str | None, host: Mapping[str, Any] | None) -> Given:
     """What the person gave, as it stands in the bundle."""
+    from pathlib import PurePath
+
     from mtpdoctor.launch.document import read_launch
 
     document, model, saved = given.document, given.model, given.host
     if document is not None and command is not None:
-        document = read_launch(command, name=document.name, form=document.form)
+        suffix = PurePath(document.name).suffix  # the rest of the name may be somebody's own
+        document = read_launch(command, name=f"command{suffix}", form=document.form)
     if saved is not None and host is not None:
         from mtpdoctor.host.saved import host_from_document
 

@@ -83,7 +83,9 @@ def test_nothing_that_was_planted_is_in_any_file(tmp_path: Path) -> None:
         "env": {"HF_HOME": "/home/jroe/.cache", "HTTPS_PROXY": "http://u:Tr0ub4dor&3x@proxy.acme-ml.io:3128"},
         "gpus": [{"index": 0, "name": "NVIDIA H200", "sm": 90, "memory_gib": 139.8, "free_gib": 9.8,
                   "processes": [{"pid": 42, "used_gib": 130.0, "command": "/home/mmeier/x.py --key k", "user": "mmeier"}]}]}))  # fmt: skip
-    script = tmp_path / "launch.sh"
+    folder = tmp_path / "projx_secret"
+    folder.mkdir()
+    script = folder / "launch.sh"
     script.write_text(
         "#!/bin/sh\nexport HF_TOKEN=hf"
         + "_"
