@@ -49,6 +49,9 @@ def usage() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code (docs/command-line.md)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by who started us (2>&-)
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     try:
         return _main(arguments)
     except UserError as error:

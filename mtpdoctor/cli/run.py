@@ -80,6 +80,9 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(
             "--bench launches, measures and ends", hint="leave out --detach, --retry and --events"
         )
+    from mtpdoctor.kb.load import load_knowledge
+
+    load_knowledge()  # broken rules are said before anything is launched, not when it has died
     given = _prepared(args)
     if given is None:
         return EXIT_FAILURE_DIAGNOSED
@@ -108,7 +111,26 @@ def _prepared(args: argparse.Namespace) -> Given | None:
     if not any(p.decisive for p in report.problems):
         _warn(report)
         return given
-    return _chosen(args, given, report)
+    chosen = _chosen(args, given, report)
+    if chosen is None:
+        _refused(args, report)
+    return chosen
+
+
+def _refused(args: argparse.Namespace, report: CheckReport) -> None:
+    """The document, or the event, of a launch that was not made."""
+    if not (args.json or args.events):
+        return
+    import json
+
+    from mtpdoctor.report.check_json import check_to_json
+
+    how = {"how": End.REFUSED.value, "exit_code": EXIT_FAILURE_DIAGNOSED}
+    check = {"check": check_to_json(report)}
+    if args.events:
+        print(json.dumps({"event": "refused", "at": 0.0, **how, **check}, ensure_ascii=True))
+    else:
+        print(json.dumps({"schema": 1, **how, **check}, ensure_ascii=True, indent=2))
 
 
 def _chosen(args: argparse.Namespace, given: Given, report: CheckReport) -> Given | None:
@@ -204,7 +226,13 @@ class _Launching:
         session = LaunchSession(
             plan, attempt=len(self._history) + 1, after=after, edits=tuple(map(str, edits))
         )
-        watched = drive(session, self._screen, until_ready=args.until_ready, detach=args.detach)
+        watched = drive(
+            session,
+            self._screen,
+            until_ready=args.until_ready,
+            detach=args.detach,
+            prove=not args.no_prove,
+        )
         return watched, session.log, session.run.id if session.run else None
 
     def _record(self, watched: Watched, log: str, edits: tuple[Edit, ...]) -> None:
@@ -275,7 +303,7 @@ class _Launching:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or not 0 <= int(text) <= 20:
+    if not text.isdecimal() or not 0 <= int(text) <= 20:
         raise argparse.ArgumentTypeError("a number from 0 to 20")
     return int(text)
 

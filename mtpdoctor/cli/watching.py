@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from mtpdoctor.errors import EXIT_FAILURE_UNKNOWN, EXIT_OK
 from mtpdoctor.report.style import terminal
 from mtpdoctor.report.watch_text import WatchText
-from mtpdoctor.watch.types import End, Ended, Generated, Output, Progress, WatchEvent
+from mtpdoctor.watch.types import End, Ended, Generated, Output, Progress, Ready, WatchEvent
 
 if TYPE_CHECKING:
     from mtpdoctor.watch.session import LaunchSession
@@ -73,6 +73,12 @@ class Screen:
         self._clear()
         self._write(sys.stderr, text + "\n")
 
+    def say_at_once(self, text: str) -> None:
+        """The same from a signal handler, which may have come in between a write to the same stream."""
+        line = ("\r\x1b[K" if self._live else "") + text + "\n"
+        with contextlib.suppress(OSError, ValueError):
+            os.write(sys.stderr.fileno(), line.encode())
+
     def done(self) -> None:
         self._clear()
 
@@ -81,6 +87,7 @@ class Screen:
         if not self._live or (now < self._next and self._shown and not soon):
             return
         self._next = now + _STATUS_EVERY
+        self.text.columns = terminal(sys.stderr)[0]  # it may have been resized
         line = self.text.status(at)
         if line != self._shown:
             self._write(sys.stderr, f"\r\x1b[K{line}")
@@ -102,10 +109,16 @@ class Screen:
 
 
 def drive(
-    session: LaunchSession, screen: Screen, *, until_ready: bool = False, detach: bool = False
+    session: LaunchSession,
+    screen: Screen,
+    *,
+    until_ready: bool = False,
+    detach: bool = False,
+    prove: bool = True,
 ) -> Watched:
     """Print what happens until the launch has ended, or until it generates and that is all that is wanted.
 
+    Without ``prove`` it is taken at its word that it is ready.
     Ctrl-C ends the launch gently, a second one hard; with ``detach`` it leaves it running. SIGTERM is a gentle end,
     a lost terminal one too. Raises UserError when the program cannot be started."""
     generated: Generated | None = None
@@ -116,6 +129,11 @@ def drive(
         with contextlib.closing(events):  # type: ignore[type-var]
             for event in events:
                 screen.show(event, event.at)
+                if isinstance(event, Ready) and not prove:
+                    event = Generated(
+                        event.at, ok=True, said="SGLang says that it is ready; it was not asked for tokens"
+                    )
+                    screen.show(event, event.at)
                 if isinstance(event, Generated):
                     generated = event if event.ok or generated is None else generated
                     if until_ready and ended is None:
@@ -179,11 +197,14 @@ def _signals(session: LaunchSession, screen: Screen, detach: bool) -> Iterator[N
         if detach and asked == 1 and number != signal.SIGTERM:
             session.detach()
             return
-        session.end(hard=asked > 1)
+        # A terminal that goes away may tell it twice.
+        session.end(hard=asked > 1 and number in (signal.SIGINT, signal.SIGTERM))
         if number == signal.SIGINT and asked == 1 and session.plan is not None and session.plan.server:
-            screen.say("mtpdoctor: ending the server gently; Ctrl-C again ends it at once")
+            screen.say_at_once("mtpdoctor: ending the server gently; Ctrl-C again ends it at once")
 
     numbers = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    # Who started the doctor may have had it ignore a signal (nohup: SIGHUP; "&" in a script: SIGINT).
+    numbers = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, end) for number in numbers}
     try:
         yield

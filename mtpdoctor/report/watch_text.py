@@ -33,7 +33,7 @@ class WatchText:
 
     def __init__(self, *, color: bool = False, columns: int = 80) -> None:
         self._style = Style(color)
-        self._columns = columns
+        self.columns = columns
         self._stage = Stage.ENV
         self._since = 0.0
         self._usual: tuple[float, float] | None = None
@@ -57,9 +57,7 @@ class WatchText:
             self._gpus = event
             return []
         if isinstance(event, Ready):
-            return [
-                self._say(event.at, f"SGLang says it is ready at {event.url}; asking it for tokens", "bold")
-            ]
+            return [self._say(event.at, f"SGLang says it is ready at {event.url}", "bold")]
         if isinstance(event, Generated):
             return self._generated(event)
         if isinstance(event, Stuck):
@@ -86,7 +84,7 @@ class WatchText:
             parts.append(f"{len(self._ranks) - behind}/{len(self._ranks)} ranks")
         if self._gpus is not None:
             parts.append(memory(self._gpus))
-        return cut(" | ".join(parts), max(self._columns - 1, 1))[0]
+        return cut(" | ".join(parts), max(self.columns - 1, 1))[0]
 
     # -- one kind each -----------------------------------------------------------------------------------
     def _launched(self, event: Launched) -> list[str]:
@@ -118,6 +116,8 @@ class WatchText:
         if event.took is not None and before is not Stage.ENV:
             took = f" ({_name(before)} took {_seconds(event.took)})"
         usual = f", usually {_range(event.usual)}" if event.usual else ""
+        if event.stage is Stage.WEIGHTS and not event.usual:
+            usual = ", how long depends on their size and disk"
         where = f" [{memory(self._gpus)}]" if self._gpus is not None else ""
         rank = f" on {event.rank}" if event.rank else ""
         return [self._say(event.at, f"{_name(event.stage)}{rank}{usual}{took}{where}", "cyan")]
@@ -149,7 +149,7 @@ class WatchText:
         if event.accept_length is not None:
             figures.append(f"accept length {event.accept_length:.2f}")
         head = self._say(event.at, f"READY, it generates: {' '.join(figures)}", "green")
-        said = [f"{_LEAD}  {one_line(event.said)}"] if event.said else []
+        said = [f"{_LEAD}  it says: {one_line(event.said)}"] if event.said else []
         return [head, *said, *self._warned(event)]
 
     def _warned(self, event: Generated) -> list[str]:
@@ -176,11 +176,11 @@ class WatchText:
         if event.how is End.STOPPED:
             text = f"{'no longer watched' if self._follows else 'ended as asked'}, {after}"
         elif event.report is not None and event.report.outcome == "failed":
-            text, style = f"DIED at {_name(event.stage)}, {after}", "red"
+            text, style = f"DIED {_at(event.stage)}, {after}", "red"
         elif self._follows:
-            text = f"the log ended at {_name(event.stage)}, {after}"
+            text = f"the log ended {_at(event.stage)}, {after}"
         else:
-            text, style = f"ended by itself at {_name(event.stage)}, {after}", "red"
+            text, style = f"ended by itself {_at(event.stage)}, {after}", "red"
         if not self._follows:
             text += _code(event.code)
         out = [self._say(event.at, text, style)]
@@ -231,6 +231,10 @@ def history_lines(history: Sequence[AttemptRecord], columns: int = 80) -> list[s
 
 def _name(stage: Stage) -> str:
     return STAGES.get(stage.value, stage.value)
+
+
+def _at(stage: Stage) -> str:
+    return _name(stage) if stage is Stage.ENV else f"at {_name(stage)}"
 
 
 def _clock(at: float) -> str:

@@ -26,7 +26,8 @@ class FileFollower:
         self._open()
         if self._fd < 0 and must_exist:
             raise UserError(
-                f"cannot read {path}: {self._why}", hint="name the file the server's output goes to"
+                f"cannot read {path}: {self._why}",
+                hint="name the file the server's output goes to (--wait waits for it)",
             )
 
     def read(self, size: int) -> bytes:

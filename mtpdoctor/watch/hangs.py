@@ -93,6 +93,8 @@ class Hangs:
                     weight = _WEIGHTS.get(name, 1)
                     score += weight
                     evidence += [(-weight, what)] if what else []
+            if compiling is not None and cause.id == "compiling":
+                score += 100  # what is said before all else is told first
             evidence.sort(key=lambda item: item[0])
             ranked.append((-score, at, _told(cause, [what for _, what in evidence])))
         ranked.sort()

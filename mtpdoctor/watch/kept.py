@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mtpdoctor.redact import mask_secrets, mask_values, secret_values
-from mtpdoctor.text import one_line
+from mtpdoctor.text import one_line, safe
 from mtpdoctor.watch import runs
 from mtpdoctor.watch.plan import LaunchPlan
+
+_LONGEST = 8000  # characters of one line that are shown; the log has it all
 
 
 class Kept:
@@ -31,6 +33,14 @@ class Kept:
 def masked(text: str, kept: Kept | None) -> str:
     """One line of text that is safe to show; without a launch of ours only what looks like a secret is one."""
     return kept.masked(text) if kept is not None else mask_secrets(one_line(text))
+
+
+def shown(text: str, kept: Kept | None, *, masked_already: bool) -> str:
+    """A line of output as it is shown: what no terminal minds, and not endless."""
+    more = ""
+    if len(text) > _LONGEST:
+        text, more = text[:_LONGEST], f" ... (a line of {len(text)} characters)"
+    return (safe(text) if masked_already else masked(text, kept)) + more
 
 
 def _shown(plan: LaunchPlan) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ TOKEN_IDS = (10, 11, 12, 13)  # a prompt of SGLang's own warm-up, for servers wi
 # SGLang's own name for "pretend the transfer between prefill and decode" (disaggregation/utils.py)
 PRETENDED_BOOTSTRAP = "2.2.2.2"
 _PAUSE_S = 0.25
+_ASKED = 32  # characters of the prompt that are shown
 _WAIT_LISTEN_S = 30.0  # it says that it is ready, so it listens, or it never will
 
 
@@ -254,10 +255,9 @@ class _Proof:
             )
         timed = samples[1:] or samples  # the first answer may have waited for kernels to be compiled
         tokens, seconds = sum(s.tokens for s in timed), sum(s.seconds for s in timed)
-        first = next((s.text for s in samples if s.text.strip()), "")
         return _Found(
             True,
-            first.strip() or "token ids",
+            _words(samples, random=random, ids_only=target.token_ids_only),
             tokens=sum(s.tokens for s in samples),
             seconds=sum(s.seconds for s in samples),
             tokens_per_s=tokens / seconds if seconds > 0 and tokens else None,
@@ -330,6 +330,20 @@ class _Proof:
                 return _Found(True, said, seconds=answer.seconds, warnings=tuple(self.warnings))
             told = told or f"{way} answered {answer.status}: {answer.message}"
         return _Found(False, told or "no numbers came back")
+
+
+def _words(samples: list[Sample], *, random: bool, ids_only: bool) -> str:
+    """The first answer that a person can read, with the end of what was asked; else its tokens."""
+    ids = next((s.token_ids for s in samples if s.token_ids), ())
+    tokens = f"token ids {', '.join(map(str, ids[:8]))} ..." if ids else "token ids"
+    if ids_only:
+        return f"{tokens} (no text: --skip-tokenizer-init)"
+    for prompt, sample in zip(PROMPTS, samples, strict=False):
+        text = " ".join(one_line(sample.text).split())
+        if text:
+            asked = " ".join(prompt.split())[-_ASKED:]
+            return f'"...{asked}" -> "{text}"' + (" (random weights)" if random else "")
+    return "nothing to be read: blanks and special tokens" + (f" ({tokens})" if ids else "")
 
 
 def _info(target: Target, deadline: float) -> Answer:

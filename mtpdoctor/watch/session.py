@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
@@ -19,7 +20,7 @@ from mtpdoctor.text import safe
 from mtpdoctor.watch import postmortem, runs
 from mtpdoctor.watch.asides import Asides
 from mtpdoctor.watch.gpus import GpuSampler, differs
-from mtpdoctor.watch.kept import Kept, masked
+from mtpdoctor.watch.kept import Kept, masked, shown
 from mtpdoctor.watch.plan import LaunchPlan, plan_to_follow
 from mtpdoctor.watch.source import Source
 from mtpdoctor.watch.spawn import Child, Exit, spawn
@@ -37,11 +38,16 @@ from mtpdoctor.watch.types import (
     Resumed,
     WatchEvent,
 )
+from mtpdoctor.watch.usual import weight_bytes
+
+if TYPE_CHECKING:
+    from mtpdoctor.diagnose.types import Report
 
 INT_PATIENCE, TERM_PATIENCE = 15.0, 15.0  # seconds for a gentle end: SIGINT, then SIGTERM, then SIGKILL
 _BUSY, _IDLE = 0.05, 0.25  # seconds between two looks at the log
 _GPU_STARTING, _GPU_SERVING = 1.0, 5.0
 _QUIET = 2.0  # seconds without output after trouble in somebody else's log until it is diagnosed
+_SELDOM = 50  # times as long as the last diagnosis took, until the next
 _QUIET_LEVELS = ("warning", "error", "critical")  # of --log-level: such a server does not say that it is up
 _ASK_EVERY = 3.0  # seconds between two questions whether such a server is up
 _TELLING = ("server_args=", "running on", "Granian")
@@ -81,7 +87,7 @@ class LaunchSession:
             self._source = Source(paths, own=False)
         self.paths = self._source.paths
         self.log = self.paths[0]
-        self.tracker = StageTracker(Stage.IMPORT if self._launches else None)
+        self.tracker = StageTracker(Stage.IMPORT if self._launches else None, weight_bytes(self._given))
         self._child: Child | None = None
         self._exit: Exit | None = None
         self._wake = threading.Event()
@@ -91,12 +97,14 @@ class LaunchSession:
         self._sent = ""  # the last signal of a gentle end
         self._detached = False
         self._late = False  # it was not ready in time
+        self._unwritten = False  # it was said that the log cannot be written
         self._ready = False
         self._asked_up = False  # it answers, and did not say so
         self._telling: list[str] = []  # lines that tell where it listens
-        self._trouble = self._quiet_since = 0.0
+        self._trouble = self._quiet_since = self._not_before = 0.0
         self._next_gpu = self._next_ask = 0.0
         self._last_gpu: GpuUse | None = None
+        self._report: Report | None = None  # of a log in which there was trouble
         self._oom = postmortem.oom_kills()
 
     @property
@@ -160,20 +168,19 @@ class LaunchSession:
             yield from self._asides.arrived()
             yield from self._each_second()
             if self._detached:
-                yield self._finish(End.DETACHED, None)
+                yield from self._finish(End.DETACHED, None)
                 return
             if self._exit is not None and not some:
                 yield from self._rest()
-                yield self._finish(End.STOPPED if self._asked is not None else End.DIED, self._exit)
+                self._report = None
+                yield from self._finish(End.STOPPED if self._asked is not None else End.DIED, self._exit)
                 return
             if self._child is None and self._asked is not None:
-                yield self._finish(End.STOPPED, None)
+                yield from self._finish(End.STOPPED, None)
                 return
-            if not self._launches:
-                report = self._died_in_the_log()
-                if report is not None:
-                    yield report
-                    return
+            if not self._launches and self._died_in_the_log():
+                yield from self._finish(End.DIED, None)
+                return
             self._pause(some)
 
     def _launch(self) -> Launched:
@@ -260,9 +267,17 @@ class LaunchSession:
 
     def _each_second(self) -> Iterator[WatchEvent]:
         now = self._now()
-        if self._gpus is not None and now >= self._next_gpu:
+        if self._child is not None and self._child.unwritten and not self._unwritten:
+            self._unwritten = True
+            yield Output(
+                now, (f"... its output cannot be kept in {self.log}: {safe(self._child.unwritten)}",)
+            )
+        if now >= self._next_gpu:
             self._next_gpu = now + (_GPU_SERVING if self._ready else _GPU_STARTING)
-            use = self._gpus.sample(now, self._child.processes() if self._child else ())
+            pids = (
+                self._child.processes() if self._child else ()
+            )  # it remembers them, should the guard be killed
+            use = self._gpus.sample(now, pids) if self._gpus is not None else None
             if use is None:
                 self._gpus = None
             elif self._last_gpu is None or differs(use, self._last_gpu):
@@ -328,18 +343,23 @@ class LaunchSession:
                 self._note(line, now)
                 yield from self.tracker.feed(line, now)
 
-    def _died_in_the_log(self) -> Ended | None:
+    def _died_in_the_log(self) -> bool:
         """Somebody else's server leaves no exit code: trouble and then silence is looked into."""
         now = self._now()
-        if not self._trouble or self._source.old or now - self._quiet_since < _QUIET:
-            return None
+        if (
+            not self._trouble
+            or self._source.old
+            or now - self._quiet_since < _QUIET
+            or now < self._not_before
+        ):
+            return False
         self._trouble = 0.0
-        report = postmortem.report_on(self.paths, self._given)
-        if report.outcome != "failed":
-            return None
-        return self._finish(End.DIED, None)
+        self._report = postmortem.report_on(self.paths, self._given)
+        self._not_before = self._now() + _SELDOM * (self._now() - now)  # of a long log it takes long
+        return self._report.outcome == "failed"
 
-    def _finish(self, how: End, exit_: Exit | None) -> Ended:
+    def _finish(self, how: End, exit_: Exit | None) -> Iterator[WatchEvent]:
+        """The diagnosis of one that died, and the end."""
         report = None
         stage = self.tracker.stage
         code = exit_.code if exit_ is not None else None
@@ -347,11 +367,13 @@ class LaunchSession:
             notes = []
             if self._late and self.plan is not None:
                 notes.append(f"it was not ready after {self.plan.ready_timeout:g} s, and was ended")
-            report = postmortem.report_on(
-                self.paths, self._given, (*notes, *postmortem.killed(code, self._oom))
-            )
-            if report.outcome == "failed":
-                stage = Stage(report.stage)
+            notes += postmortem.killed(code, self._oom)
+            try:
+                report = self._report or postmortem.report_on(self.paths, self._given, notes)
+            except UserError as error:  # its log is gone, or the knowledge has changed since it was launched
+                yield Output(self._now(), (f"... it cannot be diagnosed: {safe(str(error))}",))
+        if report is not None and report.outcome == "failed":
+            stage = Stage(report.stage)
         cause = report.diagnoses[0] if report is not None and report.diagnoses else None
         now = self._now()
         self._save(
@@ -363,7 +385,7 @@ class LaunchSession:
             cause=masked(cause.title, self._kept) if cause else None,
             sglang=report.sglang_version if report else None,
         )
-        return Ended(now, how, code, stage, report, exit_.left if exit_ is not None else ())
+        yield Ended(now, how, code, stage, report, exit_.left if exit_ is not None else ())
 
     def _let_go(self) -> None:
         """Whatever happened: nothing stays but what was to stay."""
@@ -390,7 +412,7 @@ class LaunchSession:
             self._kept.save(**changes)
 
     def _clean(self, line: Line) -> str:
-        return safe(line.text) if self._source.own else masked(line.text, self._kept)
+        return shown(line.text, self._kept, masked_already=self._source.own)
 
 
 def watch_log(paths: Sequence[str], given: Given | None = None, *, prove: bool = True) -> LaunchSession:

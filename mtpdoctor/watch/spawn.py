@@ -77,12 +77,10 @@ class Child:
                 message = _receive(self)
             except TimeoutError:
                 break
-            if (
-                message is None
-            ):  # the guard was killed; the kernel has killed the program, the keeper the rest
+            if message is None:  # the guard was killed; the kernel kills the program, the keeper the rest
                 self._end_keeper()
-                left = {*self._seen, *self._kill_rest()} - {self.pid}
-                self._exit = Exit(None, tuple(sorted(left)))
+                over = {*self._seen, *self._kill_rest()} - {self.pid}
+                self._exit = Exit(None, tuple(sorted(over)))
             elif "exit" in message:
                 self._end_keeper()
                 self._exit = Exit(message["exit"], tuple(message["left"]))
@@ -130,8 +128,8 @@ class Child:
         since = self._since.get(self.pid)
         session = (self.pid, since) if since is not None else None
         killed = set(tree.kill_all(0, self._mark, session=session))
-        for pid, since in self._seen.items():
-            if pid not in killed and tree.send(pid, signal.SIGKILL, since):
+        for pid, began in self._seen.items():
+            if pid not in killed and tree.send(pid, signal.SIGKILL, began):
                 killed.add(pid)
         return tuple(sorted(killed))
 
@@ -199,7 +197,9 @@ def spawn(
     if said is None or "started" not in said:
         child.kill()
         why = said["failed"] if said else "its guard ended at once"
-        raise UserError(f"cannot start {argv[0]}: {why}", hint="is it installed, and on the PATH?")
+        there_is = os.path.exists(argv[0]) and os.sep in argv[0]
+        hint = "it is no program that may be executed" if there_is else "is it installed, and on the PATH?"
+        raise UserError(f"cannot start {argv[0]}: {why}", hint=hint)
     child.began(said["started"], said["guard"])
     return child
 

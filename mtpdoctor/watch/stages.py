@@ -23,8 +23,8 @@ class StageTracker:
     followed from its beginning: ``restarted`` counts.
     """
 
-    def __init__(self, first: Stage | None = None) -> None:
-        self._first = first
+    def __init__(self, first: Stage | None = None, weights: int | None = None) -> None:
+        self._first, self._weights = first, weights  # bytes that are loaded, where that is known
         self.restarted = 0
         self.ready_line: Line | None = None
         self._begin()
@@ -81,7 +81,7 @@ class StageTracker:
             self._since[None] = (at, clock)
         if stage.order > self.stage.order:
             self.stage = stage
-        return StageReached(at=at, stage=stage, rank=rank, took=took, usual=usual(stage))
+        return StageReached(at=at, stage=stage, rank=rank, took=took, usual=usual(stage, self._weights))
 
     def _progress(self, stage: Stage, line: Line, at: float) -> Progress | None:
         if stage not in (Stage.WEIGHTS, Stage.GRAPH_CAPTURE):

@@ -214,4 +214,4 @@ def _paired(end: str) -> str:
 
 
 def _natural(rank: str) -> list[int | str]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", rank)]
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", rank)]

@@ -164,7 +164,7 @@ def _number(value: object) -> int | None:
         return None
     if isinstance(value, int):
         return value
-    return int(value) if isinstance(value, str) and value.isdigit() and len(value) < 10 else None
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 10 else None
 
 
 def _listening(line: str) -> tuple[str | None, str, int] | None:
@@ -172,6 +172,6 @@ def _listening(line: str) -> tuple[str | None, str, int] | None:
     if not m:
         return None
     host, _, port = m[2].rstrip("/").rpartition(":")
-    if not port.isdigit() or len(port) > 5:
+    if not port.isdecimal() or len(port) > 5:
         return None
     return m[1], host.strip("[]"), int(port)

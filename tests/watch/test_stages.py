@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from mtpdoctor.diagnose.given import Given
+from mtpdoctor.launch.document import read_launch
 from mtpdoctor.log.reading import read_logs
 from mtpdoctor.log.types import Stage
 from mtpdoctor.watch.gpus import GpuSampler
 from mtpdoctor.watch.lines import LineCutter
 from mtpdoctor.watch.stages import StageTracker
 from mtpdoctor.watch.types import Progress, StageReached
-from mtpdoctor.watch.usual import usual
+from mtpdoctor.watch.usual import usual, weight_bytes
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 RECORDED = sorted((DATA / "h200_logs").glob("*.log")) + sorted((DATA / "real_logs").glob("*.log"))
@@ -165,13 +167,34 @@ def test_only_what_waits_for_something_has_a_usual_time() -> None:
     for stage in (
         Stage.IMPORT,
         Stage.DIST_INIT,
-        Stage.WEIGHTS,
         Stage.MEMORY_POOL,
         Stage.GRAPH_CAPTURE,
         Stage.WARMUP,
     ):
         low, high = usual(stage) or (1.0, 0.0)
         assert 0 <= low < high
+
+
+def test_what_is_usual_for_weights_grows_with_them(tmp_path: Path) -> None:
+    assert usual(Stage.WEIGHTS) is None  # nobody knows
+    small, large = usual(Stage.WEIGHTS, 1 << 30), usual(Stage.WEIGHTS, 600 << 30)
+    assert small is not None and large is not None
+    assert small[1] <= 10 and large[0] > 60 and large[1] > 1800
+    (tmp_path / "config.json").write_text("{}")
+    for number in (1, 2):
+        with open(tmp_path / f"model-{number}.safetensors", "wb") as file:
+            file.truncate(5 << 30)
+    start = "python -m sglang.launch_server --model-path"
+    known = weight_bytes(Given(document=read_launch(f"{start} {tmp_path}")))
+    assert known == 10 << 30
+    assert weight_bytes(Given(document=read_launch(f"{start} {tmp_path} --load-format dummy"))) == 0
+    assert (
+        weight_bytes(Given(document=read_launch(f"{start} /none/M"))) is None
+        and weight_bytes(Given()) is None
+    )
+    tracker = StageTracker(Stage.IMPORT, known)
+    (event,) = fed("Load weight begin. avail mem=1 GB", 3.0, tracker=tracker)
+    assert isinstance(event, StageReached) and event.usual == usual(Stage.WEIGHTS, known)
 
 
 # -- memory of the GPUs ----------------------------------------------------------------------------------

@@ -108,6 +108,8 @@ def main() -> None:
     server = Server(play, args, log)
     if play.get("children"):
         children += [child("sglang::schedul", ignore), child("sglang::detoken", ignore)]
+    if play.get("compiler"):
+        compiler(str(play["compiler"]))
     played = played_lines(play)
     speed, before = float(play.get("speed", 0)), None
     until, listening = play.get("until"), False
@@ -154,8 +156,6 @@ def finish(play: dict[str, Any], server: Server, listening: bool) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     until = time.monotonic() + LONGEST_S
     if then == "hang":
-        if play.get("compiler"):
-            compiler(str(play["compiler"]))
         while time.monotonic() < until:
             if not play.get("busy"):
                 time.sleep(0.1)
@@ -178,7 +178,9 @@ def compiler(name: str) -> None:
     """A busy child that is called as a compiler is."""
     named = f"import ctypes, time\nctypes.CDLL(None).prctl(15, {name.encode()!r}, 0, 0, 0)\n"
     code = f"{named}until = time.monotonic() + {LONGEST_S}\nwhile time.monotonic() < until: pass"
-    subprocess.Popen([name, "-c", code], executable=sys.executable)
+    pid = subprocess.Popen([name, "-c", code], executable=sys.executable).pid
+    while not Path(f"/proc/{pid}/comm").read_text().startswith(name):
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":
