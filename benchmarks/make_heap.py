@@ -70,6 +70,7 @@ class Source:
     name: str
     lines: tuple[str, ...]
     outcome: str  # as labelled
+    recorded: bool  # on a machine of ours, not taken from a report
 
     @property
     def problem(self) -> str | None:
@@ -84,7 +85,9 @@ def sources() -> list[Source]:
             text = label.with_suffix(".log").read_bytes().decode("utf-8", "surrogateescape")
             outcome = json.loads(label.read_text(encoding="utf-8"))["outcome"]
             outcome = "ready" if outcome == "stopped_after_ready" else outcome  # as asked: nothing failed
-            out.append(Source(label.stem, tuple(text.rstrip("\n").split("\n")), outcome))
+            out.append(
+                Source(label.stem, tuple(text.rstrip("\n").split("\n")), outcome, folder != "public_reports")
+            )
     return out
 
 

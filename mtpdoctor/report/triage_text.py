@@ -136,7 +136,7 @@ class _Page:
             yield from self._launches("No fix for", members)
             return
         safety = self.style(_SAFETY.get(first.safety or "", "bold"), first.safety or "")
-        title = self.out.fit(first.remedy, self.out.width - 14)
+        title = self.out.fit(first.remedy, self.out.width - len(f"  Fix ({first.safety}): "))
         yield f"  {self.style('bold', 'Fix')} ({safety}): {title}"
         yield from self._launches("for", members)
         if first.command is not None:

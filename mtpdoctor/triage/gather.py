@@ -133,7 +133,8 @@ def _clusters(family: Sequence[_Log]) -> list[list[_Log]]:
 
 def _place(log: _Log) -> tuple[object, ...]:
     n = log.named
-    node = n.node if n.node is not None else -1 if log.peek.node_rank is None else log.peek.node_rank
+    said = log.peek.node_rank if (log.peek.nnodes or 1) > 1 else None
+    node = n.node if n.node is not None else -1 if said is None else said
     return (node, [r for _, r in n.ranks], [r for _, r in n.weak], n.stream or "", log.paths)
 
 
