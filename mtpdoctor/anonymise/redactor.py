@@ -52,6 +52,9 @@ class Redactor:
         self._users: dict[str, bool] = {}
         self._secrets: set[str] = set()
         self._singles: frozenset[str] = frozenset()
+        self._mapped: tuple[re.Pattern[str], dict[str, str]] | None = None
+        self._lower: dict[str, str] = {}
+        self._entries = 0
         self._clean: set[str] = set()  # stretches of text without secrets
         self._weak: re.Pattern[str] | None = None  # names that are replaced only where they are called names
         self._same: dict[str, str] = {}
@@ -154,14 +157,16 @@ class Redactor:
     def mapped(self, text: str) -> str:
         """``text`` with every value met so far replaced wherever it stands: to compare what was made of a text with
         what was made of the redacted one."""
-        values = self.mapping()
-        by_value = {v: p for p, v in values.items()}
-        by_lower = {v.lower(): p for v, p in by_value.items()}
-        values_found = "|".join(re.escape(v) for v in sorted(by_value, key=len, reverse=True)) or "(?!)"
-        pattern = re.compile(
-            rf"{PLACEHOLDER.pattern}|(?<![A-Za-z0-9])(?:{values_found})(?![A-Za-z0-9])", re.I
-        )
-        return pattern.sub(lambda m: by_value.get(m[0]) or by_lower.get(m[0].lower(), m[0]), text)
+        if self._mapped is None or self._entries != len(self._tokens.entries()):
+            by_value = {v: p for p, v in self.mapping().items()}
+            values = "|".join(re.escape(v) for v in sorted(by_value, key=len, reverse=True)) or "(?!)"
+            pattern = re.compile(
+                rf"{PLACEHOLDER.pattern}|(?<![A-Za-z0-9])(?:{values})(?![A-Za-z0-9])", re.IGNORECASE
+            )
+            self._mapped, self._entries = (pattern, by_value), len(self._tokens.entries())
+            self._lower = {v.lower(): p for v, p in by_value.items()}
+        pattern, by_value = self._mapped
+        return pattern.sub(lambda m: by_value.get(m[0]) or self._lower.get(m[0].lower(), m[0]), text)
 
     def _put_secret(self, value: str, line: int) -> str:
         return self._tokens.put("secret", value, line=line)

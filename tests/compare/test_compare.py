@@ -40,6 +40,7 @@ def text_of(name: str) -> str:
     return (DATA / f"{name}.log").read_text(encoding="utf-8", errors="replace")
 
 
+@lru_cache(maxsize=8)
 def launch(text: str) -> Launch:
     knowledge = load_knowledge()
     return read_launch_log(reading_from_text(text, knowledge.literals), knowledge, Given())
