@@ -228,7 +228,9 @@ def make_heap(
     rng = random.Random(seed)
     all_of_them = sources()
     healthy = [
-        s for s in all_of_them if s.outcome == "ready" and any("Load weight end" in x for x in s.lines)
+        s
+        for s in all_of_them
+        if s.recorded and s.outcome == "ready" and "Load weight end" in "".join(s.lines)
     ]
     strange = sorted(UNKNOWN)
     truth: dict[str, dict[str, str | None]] = {}
