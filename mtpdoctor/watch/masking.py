@@ -9,7 +9,11 @@ from mtpdoctor.redact import TRIGGERS, mask_secrets, mask_values
 
 _FLOOD = 128 << 10  # bytes at once from which only the lines that may hold a secret are looked at
 _LONGEST = 1 << 20  # a line without an end is passed on in pieces of this size
-_BATCH = (b"Decode batch", b"Prefill batch")  # SGLang's figures: full of tokens, never a secret
+# SGLang's figures say "token", which is searched for, in every line of a serving log
+_FIGURES = tuple(
+    (text, text.replace(b"token", b"-----"))
+    for text in (b"#token: ", b"-token: ", b"token usage: ", b"(token/s): ")
+)
 _ENDS = (b"\n", b"\r")
 
 
@@ -49,7 +53,7 @@ class StreamMasker:
     def _few(self, data: bytes) -> bytes:
         if not data:
             return data
-        if not self._values and not _may_hold(data.lower()):
+        if not self._values and not _may_hold(_without_figures(data)):
             return data
         return (
             b"".join(map(self._line, data.splitlines(keepends=True)))
@@ -65,7 +69,7 @@ class StreamMasker:
 
             words: Sequence[bytes] = [w.encode() for w in (*TRIGGERS, *(v.lower() for v in self._values))]
             self._find = make_engine(words, size=HYPERSCAN_FROM).find
-        lowered = data.lower()
+        lowered = _without_figures(data)
         out: list[bytes] = []
         at = 0
         for _, hit in self._find(lowered):
@@ -79,10 +83,16 @@ class StreamMasker:
         return b"".join(out)
 
     def _mask(self, raw: bytes) -> bytes:
-        if any(word in raw for word in _BATCH) and len(raw) < 1000:
-            return raw
         text = raw.decode("utf-8", "surrogateescape")
         return mask_values(mask_secrets(text), self._values).encode("utf-8", "surrogateescape")
+
+
+def _without_figures(data: bytes) -> bytes:
+    """In small letters, and of the same length, so that places stay."""
+    lowered = data.lower()
+    for words, harmless in _FIGURES:
+        lowered = lowered.replace(words, harmless)
+    return lowered
 
 
 def _may_hold(lowered: bytes) -> bool:

@@ -231,7 +231,7 @@ def test_quiet_and_going_on(quick: None, monkeypatch: pytest.MonkeyPatch) -> Non
         f"[2026-01-01 {text}"
         for text in (*begun, *late, "00:00:41] The server is fired up and ready to roll!")
     ]
-    play = {"lines": lines, "speed": 16}  # 40 recorded seconds are 2.5
+    play = {"lines": lines, "speed": 10}  # 40 recorded seconds are 4
     seen = watched(session_of(command(), monkeypatch, play), Generated)
     assert one(seen, Stuck).quiet_s >= 1.0
     first = next(e for e in seen if isinstance(e, Stuck))

@@ -76,3 +76,11 @@ def test_only_texts_with_a_trigger_are_ever_changed(text: str) -> None:
 def test_secrets_known_by_their_shape_have_a_trigger(secret: str) -> None:
     assert mask_secrets(secret) != secret
     assert any(trigger in secret.lower() for trigger in TRIGGERS)
+
+
+def test_figures_of_a_serving_log_hide_no_secret() -> None:
+    figures = b"Decode batch. #running-req: 1, #token: 131, token usage: 0.00, gen throughput (token/s): 3.2"
+    lines = (figures + b"\n") * 5000 + figures + b", api_key=abcdef1234567\n"
+    for piece in (lines, lines[-200:]):
+        out = StreamMasker().feed(piece)
+        assert b"abcdef1234567" not in out and out.count(b"#token: 131") == piece.count(b"#token: 131")
