@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mtpdoctor.cli import check as check_command
 from mtpdoctor.cli.given import add_given_arguments
-from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, EXIT_FAILURE_UNKNOWN, EXIT_OK
+from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, EXIT_FAILURE_UNKNOWN, EXIT_OK, UserError
 from mtpdoctor.memory.types import MemorySum
 
 _EXIT = {True: EXIT_OK, False: EXIT_FAILURE_DIAGNOSED, None: EXIT_FAILURE_UNKNOWN}
@@ -59,6 +59,12 @@ def summed(args: argparse.Namespace) -> tuple[MemorySum, str | None, str]:
     from mtpdoctor.release import release_or_none
     from mtpdoctor.sglang.installed import installed_release
 
+    if not args.words and args.command is None and args.command_file is None:
+        if args.model is None:
+            raise UserError(
+                "no launch command, and no model", hint="mtpdoctor memory -- --model-path DIR ..."
+            )
+        args.words = ["--model-path", args.model]  # as SGLang starts it with nothing else said
     given = check_command.with_local_model(check_command._given(args))
     document = given.document
     assert document is not None

@@ -55,7 +55,8 @@ MEMORY = frozenset(
         "known", "sure", "trouble", "fraction", "fraction_least", "fraction_most", "fraction_best",
         "fraction_lower", "automatic_works", "hopeless", "weights_gib", "before_gib", "left_gib",
         "others_gib", "kv_tokens", "requests", "max_running_requests", "cuda_graph_max_bs",
-        "chunked_prefill_size", "context_length", "tp_least", "fraction_typed",
+        "chunked_prefill_size", "context_length", "context_saves_gib", "table_requests", "tp_least",
+        "fraction_typed",
     )
 )  # fmt: skip
 CLOSED = HOST | MODEL | LOG | MEMORY | {"release"}

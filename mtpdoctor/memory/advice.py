@@ -11,6 +11,7 @@ from mtpdoctor.memory.printed import Printed
 from mtpdoctor.memory.troubles import Trouble, others_gib
 from mtpdoctor.memory.types import Advice
 
+WORTH = 0.5  # GiB: what saves less is not worth changing an option for
 _SMALLEST_STEP = 0.02  # of the fraction: less than the allocator's own scatter moves nothing
 _BLIND_STEP = 0.05  # where the model is not known, and so not what graphs and activations need
 
@@ -60,7 +61,7 @@ def _draft_pool(budget: Budget, seen: Printed) -> float | None:
 def advise(trouble: Trouble, budget: Budget, limits: Limits, seen: Printed) -> tuple[Advice, ...]:
     """Best first. Nothing for a launch without trouble."""
     if trouble is Trouble.FRACTION_LOW:
-        return tuple(_raise(budget, limits))
+        return (*_shorter(limits), *_raise(budget, limits))
     if trouble is Trouble.FRACTION_HIGH:
         return tuple(_lower(budget, limits, seen))
     if trouble is Trouble.REQUESTS and limits.requests:
@@ -75,8 +76,17 @@ def advise(trouble: Trouble, budget: Budget, limits: Limits, seen: Printed) -> t
             *_raise(budget, limits),
         )
     if trouble is Trouble.WEIGHTS:
-        return tuple(_spread(budget, limits))
+        return (*_shorter(limits), *_spread(budget, limits))
     return ()
+
+
+def _shorter(limits: Limits, beside: bool = False) -> list[Advice]:
+    """A shorter context, where it saves something worth it. ``beside``: the room is wanted beside the pools."""
+    if limits.context is None or limits.context_saves < WORTH:
+        return []
+    saves = f"saves {limits.context_saves:,.1f} GiB of tables"
+    why = f"{saves}; the KV pool holds no longer request" if beside else f"{saves}; it is the model's own"
+    return [Advice("context_length", "lower", limits.context, why)]
 
 
 def _raise(budget: Budget, limits: Limits) -> list[Advice]:
@@ -95,7 +105,7 @@ def _raise(budget: Budget, limits: Limits) -> list[Advice]:
 
 
 def _lower(budget: Budget, limits: Limits, seen: Printed) -> list[Advice]:
-    out = []
+    out = _shorter(limits, beside=True) if seen.stage in (None, "memory_pool") else []
     lower = lowered_fraction(budget, limits, seen)
     if lower is not None:
         out.append(
@@ -105,6 +115,16 @@ def _lower(budget: Budget, limits: Limits, seen: Printed) -> list[Advice]:
                 lower,
                 "leaves room for graphs, draft and activations beside the pools",
                 "fewer tokens are cached",
+            )
+        )
+    if limits.table_requests is not None and limits.context is None and seen.stage in (None, "memory_pool"):
+        out.append(
+            Advice(
+                "max_running_requests",
+                "lower",
+                limits.table_requests,
+                "the table of which request holds which token then takes a GiB",
+                "more requests wait",
             )
         )
     if limits.decode_batch is not None and seen.stage in (None, "graph_capture"):

@@ -18,6 +18,7 @@ _TEXT_UNLESS_ASKED = frozenset(
 _MIMO = frozenset(
     {"MiMoV2FlashForCausalLM", "MiMoV2ProForCausalLM", "MiMoV2ForCausalLM", "MiMoV2OmniForCausalLM"}
 )
+_MAX_LAYERS = 4096  # more than any model has
 _GEMMA4 = frozenset({"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration"})
 # From which release on a model of sliding and full layers gets two pools (configs/model_config.py). Before
 # 0.5.8 every model of Llama-4's kind did only with --hybrid-kvcache-ratio.
@@ -54,7 +55,7 @@ def layer_kinds(model: ModelFacts) -> tuple[str, ...]:
     """The kind of each layer, under the words of ``ModelFacts.layer_kinds``; "full" where nothing says more."""
     if model.layer_kinds:
         return model.layer_kinds
-    layers = model.layers or 0
+    layers = min(max(model.layers or 0, 0), _MAX_LAYERS)
     text = text_of(model)
     kinds = text.get("layer_types")
     if isinstance(kinds, list) and len(kinds) == layers:

@@ -14,6 +14,7 @@ from mtpdoctor.model.types import ModelFacts
 from mtpdoctor.release import Release
 
 GIB = 1024  # MiB
+_MOST_PREFILL = 1 << 20  # tokens: whatever chunk is typed, no ladder of graphs beyond it is gone through
 
 
 def automatic_chunk(arguments: Arguments, release: Release, gpu_mib: float | None) -> int | None:
@@ -96,6 +97,7 @@ def prefill_graph_sizes(
         most = _most_prefill_tokens(arguments, release, chunk, model)
     if arguments.typed("context_length") and of(release, ">=0.5.13,<0.5.17"):
         most = min(most, arguments.count("context_length") or most)
+    most = min(most, _MOST_PREFILL)
     return tuple(n for n in _prefill_ladder(release, most) if n <= most)
 
 

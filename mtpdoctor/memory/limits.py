@@ -10,7 +10,7 @@ from mtpdoctor.memory.budget import Budget
 from mtpdoctor.memory.cache import counts_draft
 from mtpdoctor.memory.needs import MARGIN, PLAIN_FRACTION, nccl_gib
 from mtpdoctor.memory.pools import GIB, Pools, size_pools
-from mtpdoctor.memory.weights import rank_weights
+from mtpdoctor.memory.weights import rank_weights, rope_table
 from mtpdoctor.model.types import ModelFacts, WeightFacts
 from mtpdoctor.records import dataclass, replace
 
@@ -31,7 +31,9 @@ class Limits:
     requests: int | None = None  # --max-running-requests that the state pool can hold
     decode_batch: int | None = None  # --cuda-graph-max-bs
     chunk: int | None = None  # --chunked-prefill-size
-    context: int | None = None  # --context-length that the KV pool holds
+    context: int | None = None  # --context-length with which memory is saved and nothing is lost
+    context_saves: float = 0.0  # GiB
+    table_requests: int | None = None  # --max-running-requests with an index table of a GiB
     tp: int | None = None  # least --tp-size
 
 
@@ -58,7 +60,9 @@ def find_limits(
         requests=_requests(budget),
         decode_batch=_smaller_batch(budget),
         chunk=_smaller_chunk(budget),
-        context=_context(budget),
+        context=(shorter := _context(budget, model))[0],
+        context_saves=shorter[1],
+        table_requests=_table_requests(budget),
         tp=_tp(budget, model, weights),
     )
 
@@ -199,11 +203,29 @@ def _smaller_chunk(budget: Budget) -> int | None:
     return half if half >= 512 else None
 
 
-def _context(budget: Budget) -> int | None:
-    if budget.pools is None or budget.pools.tokens <= 0 or budget.pools.tokens >= budget.context:
+def _context(budget: Budget, model: ModelFacts | None) -> tuple[int | None, float]:
+    """A shorter context that loses nothing, and the GiB that it saves: the model's own, where a longer one
+    was typed; what the KV pool holds, where that is less, for no request can be longer."""
+    launch, pools = budget.launch, budget.pools
+    if pools is None or pools.tokens <= 0:
+        own = model.context_length if model is not None else None
+        if own is None or launch.context is None or own >= launch.context or model is None:
+            return None, 0.0
+        longer = rope_table(model, launch) - rope_table(model, replace(launch, context=own))
+        return (own, longer / GIB) if longer > 0 else (None, 0.0)
+    if pools.tokens >= budget.context:
+        return None, 0.0
+    tokens = pools.tokens // 1024 * 1024 if pools.tokens >= 2048 else pools.tokens
+    return tokens, max(pools.requests, 0) * (budget.context - tokens) * 4.0 / GIB
+
+
+def _table_requests(budget: Budget) -> int | None:
+    """Where the table of which request holds which token takes more than a GiB: the requests for which it
+    does not."""
+    if budget.pools is None or budget.pools.problem is not None:
         return None
-    tokens = budget.pools.tokens
-    return tokens // 1024 * 1024 if tokens >= 2048 else tokens
+    fewer = GIB // (4 * max(budget.context, 1))
+    return fewer if 1 <= fewer < budget.pools.requests // 2 else None
 
 
 def _tp(budget: Budget, model: ModelFacts | None, weights: WeightFacts | None) -> int | None:

@@ -7,7 +7,7 @@ a log's, or resolved as the release would (``kb.resolution``).
 from __future__ import annotations
 
 from mtpdoctor.case import Case
-from mtpdoctor.memory.advice import advise, lowered_fraction, words_for
+from mtpdoctor.memory.advice import WORTH, advise, lowered_fraction, words_for
 from mtpdoctor.memory.architecture import is_multimodal
 from mtpdoctor.memory.automatic import automatic_fraction
 from mtpdoctor.memory.budget import Budget, make_budget
@@ -19,6 +19,7 @@ from mtpdoctor.memory.printed import Printed, read_printed
 from mtpdoctor.memory.sanity import senseless
 from mtpdoctor.memory.troubles import Trouble, is_sure, others_gib, trouble_foreseen, trouble_seen
 from mtpdoctor.memory.types import Count, MemorySum, Term
+from mtpdoctor.memory.unfollowed import eased_by, not_followed
 from mtpdoctor.model.types import ModelFacts, WeightFacts
 
 _NO_RELEASE = MemorySum("each GPU", None, None, (), (), None, None, missing=("release",))
@@ -46,6 +47,9 @@ def memory_sum(
     missing = _missing(case, budget, model)
     fits = None if foreseen is Trouble.UNKNOWN else foreseen is Trouble.NONE
     words = words_for(trouble, budget, seen)
+    unknown = None if failed or fits is None else _undecided(launch, model, fits)
+    if unknown is not None:
+        fits, words = None, f"Not decided: {unknown}."
     return MemorySum(
         rank="each GPU" if launch.pp == 1 else "the fullest stage",
         total_gib=budget.total,
@@ -56,10 +60,18 @@ def memory_sum(
         left_gib=_left(budget),
         advice=advise(trouble, budget, limits, seen),
         missing=missing if fits is None else (),
-        notes=tuple(n for n in (words, *_notes(budget, model, weights, missing)) if n),
+        notes=tuple(n for n in (words, *_notes(budget, limits, model, weights, fits is True)) if n),
         trouble=trouble.value,
-        numbers=_numbers(budget, limits, seen, trouble, is_sure(case, budget, limits, seen, foreseen)),
+        numbers=_numbers(budget, limits, seen, trouble, is_sure(case, model, budget, limits, seen, foreseen)),
     )
+
+
+def _undecided(launch: Launch, model: ModelFacts | None, fits: bool) -> str | None:
+    """Why the sum's answer is none, in words."""
+    why = not_followed(launch, model)
+    if why is None and not fits and (eased := eased_by(launch)):
+        why = f"--{eased[0].replace('_', '-')} keeps a part off the GPU that the sum does not follow"
+    return why
 
 
 def weights_of(model: ModelFacts | None) -> WeightFacts | None:
@@ -111,9 +123,7 @@ def _terms(budget: Budget, seen: Printed) -> list[Term]:
     if others is not None and others > 0.3:
         out.append(Term("other processes", others, "held before this launch"))
     context = CONTEXT_GIB + nccl_gib(launch)
-    out.append(
-        Term("CUDA context and NCCL", context, f"{launch.tp * launch.pp} rank(s); measured, not computed")
-    )
+    out.append(Term("CUDA context and NCCL", context, "measured, not computed"))
     how = (
         budget.parts.how
         if budget.parts
@@ -158,7 +168,7 @@ def _terms(budget: Budget, seen: Printed) -> list[Term]:
         Term(
             "index tables",
             pools.request_table / GIB,
-            f"{max(pools.requests, 0):,} requests x {budget.context:,} positions x 4 bytes, 8 a free page",
+            f"{max(pools.requests, 0):,} requests x {budget.context:,} positions x 4 bytes",
         )
     )
     return [*out, *_beside(budget, seen)]
@@ -171,15 +181,10 @@ def _beside(budget: Budget, seen: Printed) -> list[Term]:
     if launch.prefill_graphs:
         graphs += f", {len(launch.prefill_graphs)} sizes of prefill"
     printed = seen.graphs if seen.graphs is not None and seen.graphs >= 0 else None
+    chunk = f"estimate: prefill of {launch.chunk:,} tokens" if launch.chunk else "estimate"
     return [
-        Term(
-            "graph capture", budget.graphs, graphs + "; an estimate" if printed is None else graphs, printed
-        ),
-        Term(
-            "activations",
-            budget.activations,
-            f"prefill of {launch.chunk:,} tokens at once; an estimate" if launch.chunk else "an estimate",
-        ),
+        Term("graph capture", budget.graphs, f"estimate: {graphs}" if printed is None else graphs, printed),
+        Term("activations", budget.activations, chunk),
     ]
 
 
@@ -227,15 +232,32 @@ def _left(budget: Budget) -> float | None:
 
 
 def _notes(
-    budget: Budget, model: ModelFacts | None, weights: WeightFacts | None, missing: tuple[str, ...]
+    budget: Budget,
+    limits: Limits,
+    model: ModelFacts | None,
+    weights: WeightFacts | None,
+    fits: bool,
 ) -> list[str]:
     out = []
+    if (
+        fits
+        and limits.context is not None
+        and limits.context_saves >= 1
+        and budget.pools
+        and budget.pools.tokens > 0
+    ):
+        out.append(
+            f"The table of which request holds which token is as long as the context. --context-length "
+            f"{limits.context} would save {limits.context_saves:,.1f} GiB and lose nothing: the KV pool holds no "
+            "longer request."
+        )
     if weights is not None and weights.source == "config" and budget.parts is not None:
         out.append("The weights are worked out from config.json; no weight file was read.")
     if weights is not None and weights.unknown:
         out.append(f"Not in the weights, their size is not known: {', '.join(weights.unknown)}.")
     left = _left(budget)
-    if left is not None and left < 0 and budget.pools is not None and budget.pools.problem is None:
+    problem = budget.pools.problem if budget.pools is not None else "not known"
+    if fits and left is not None and left < 0 and problem is None:
         out.append(
             "Graphs and activations may need more than --mem-fraction-static leaves: a lower value is safer."
         )
@@ -272,7 +294,9 @@ def _numbers(
         "max_running_requests": limits.requests,
         "cuda_graph_max_bs": limits.decode_batch,
         "chunked_prefill_size": limits.chunk,
-        "context_length": limits.context,
+        "context_length": limits.context if limits.context_saves >= WORTH else None,
+        "context_saves_gib": round(limits.context_saves, 1) if limits.context_saves >= WORTH else None,
+        "table_requests": limits.table_requests,
         "tp_least": limits.tp,
         "fraction_typed": budget.launch.fraction_typed,
     }

@@ -5,11 +5,12 @@ from __future__ import annotations
 from enum import Enum
 
 from mtpdoctor.case import Case
-from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.memory.budget import Budget
 from mtpdoctor.memory.limits import Limits
 from mtpdoctor.memory.pools import GIB, size_pools
 from mtpdoctor.memory.printed import Printed
+from mtpdoctor.memory.unfollowed import is_followed
+from mtpdoctor.model.types import ModelFacts
 from mtpdoctor.records import replace
 
 
@@ -50,7 +51,7 @@ def trouble_foreseen(budget: Budget, limits: Limits, seen: Printed) -> Trouble:
     crowded = filled_by_others(budget, seen)
     if budget.weights >= budget.before:
         return Trouble.OTHERS if crowded and _fits_idle(budget) else Trouble.WEIGHTS
-    if budget.left is None:
+    if budget.left is None or (budget.cell is None and seen.pool is None and not seen.tokens):
         return Trouble.UNKNOWN
     failing = budget.left <= 0 or (budget.pools is not None and budget.pools.problem is not None)
     if failing:
@@ -71,29 +72,19 @@ def trouble_foreseen(budget: Budget, limits: Limits, seen: Printed) -> Trouble:
     return Trouble.NONE
 
 
-# Options that take weights or pools off the GPU, or share it in ways the sum does not follow.
-_ELSEWHERE = (
-    "cpu_offload_gb", "offload_group_size", "enable_memory_saver", "ple_offload_embedding", "dcp_size",
-    "enable_hisparse", "enable_unified_memory", "enable_kv_cache_sharding", "kt_weight_path", "device",
-    "prefill_only_disable_kv_cache", "enable_lora", "lora_paths", "json_model_override_args", "is_embedding",
-    "model_impl", "weight_loader_drop_cache_after_load", "load_format", "elastic_ep_backend", "encoder_only",
-)  # fmt: skip
-_UNIFIED = frozenset({87, 110, 121})  # SMs of chips whose GPU uses the system's memory
 # What the sum may be wrong by before a launch is called hopeless: of weights and draft, and in GiB of what is
 # free at the start (measured: 0.1 % of the weights, 0.05 GiB).
 SLACK, SLACK_GIB = 0.01, 0.25
 
 
-def is_sure(case: Case, budget: Budget, limits: Limits, seen: Printed, trouble: Trouble) -> bool:
+def is_sure(
+    case: Case, model: ModelFacts | None, budget: Budget, limits: Limits, seen: Printed, trouble: Trouble
+) -> bool:
     """Would it go wrong even with slightly smaller weights, and is nothing in play that the sum does not
     know of? Only then a launch is refused for it."""
-    arguments = budget.launch.arguments
     if trouble in (Trouble.NONE, Trouble.UNKNOWN) or (budget.parts is None and seen.weights is None):
         return False
-    if any(arguments.typed(name) for name in _ELSEWHERE) and not _plain(budget):
-        return False
-    platform = case.facts.look("host.platform")
-    if platform not in (UNKNOWN, "cuda") or case.facts.look("host.gpu.sm") in _UNIFIED:
+    if not is_followed(case, budget.launch, model):
         return False
     smaller = SLACK * ((budget.weights or 0.0) + budget.draft_weights) + SLACK_GIB
     after = budget.after + smaller if budget.after is not None else None
@@ -109,20 +100,6 @@ def is_sure(case: Case, budget: Budget, limits: Limits, seen: Printed, trouble: 
         pools=pools,
     )
     return trouble_foreseen(eased, limits, seen) is not Trouble.NONE
-
-
-def _plain(budget: Budget) -> bool:
-    """The typed ones of those options have harmless values."""
-    arguments = budget.launch.arguments
-    harmless = {
-        "device": ("cuda",), "load_format": ("auto", "safetensors", "pt", "dummy"), "dcp_size": ("1",),
-        "cpu_offload_gb": ("0",), "model_impl": ("auto", "sglang"),
-    }  # fmt: skip
-    return all(
-        str(arguments.facts.look(f"flag.{name}")) in harmless.get(name, ())
-        for name in _ELSEWHERE
-        if arguments.typed(name)
-    )
 
 
 def surely_too_high(budget: Budget) -> bool:

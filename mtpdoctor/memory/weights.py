@@ -61,7 +61,7 @@ def rank_weights(
         draft=_draft(model, weights, launch, draft, draft_weights),
         draft_copies=_copies(model, weights, launch, draft),
         parts=parts,
-        how=_how(weights, launch),
+        how=_how(weights, launch) + _of_rope(shares),
     )
 
 
@@ -79,6 +79,12 @@ def _how(weights: WeightFacts, launch: Launch) -> str:
             *([f"as {shrunk[0]}"] if shrunk else []),
         ]
     )
+
+
+def _of_rope(shares: dict[str, float]) -> str:
+    """Named where it is no small part: with a context far beyond the model's."""
+    size = shares.get("rope table", 0.0)
+    return f", {size / 2**30:,.1f} GiB of rope table" if size > 0.1 * sum(shares.values()) else ""
 
 
 def shrink(launch: Launch) -> tuple[str, float] | None:

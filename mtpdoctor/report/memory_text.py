@@ -22,6 +22,7 @@ LETTERS = {
     "graph capture": "g",
     "activations": "a",
 }
+UNDECIDED = "Not decided: "
 FREE, LACKING = ".", "!"
 _STYLES = {"o": "dim", "c": "dim", "W": "bold", "K": "cyan", "S": "magenta", LACKING: "red"}
 _NAMES = {
@@ -32,12 +33,13 @@ _NAMES = {
     "chunked_prefill_size": "--chunked-prefill-size",
     "tp_size": "--tp-size",
 }
-_VERDICTS = {
-    "others": "other processes hold what the launch needs",
-    "weights": "the weights leave no room",
-    "fraction_low": "the share for weights and pools is too small",
-    "fraction_high": "the pools leave too little for what comes beside them",
-    "requests": "the state of so many requests finds no room",
+# What to give where a fact is missing, by its name.
+_ASKED = {
+    "release": "the SGLang release (--sglang RELEASE)",
+    "host.gpu.memory_gib": "the GPU's memory (--gpu 1xsm90@79.6, or --host FILE)",
+    "model.path": "the model (--model DIR; a config.json will do)",
+    "model.architecture": "the shape of this model (its config.json does not tell it)",
+    "arg.mem_fraction_static": "the share that SGLang sets by itself (--mem-fraction-static)",
 }
 
 
@@ -52,46 +54,93 @@ def memory_rows(found: MemorySum, *, width: int, style: Style) -> Iterator[str]:
     yield from _Page(width, style, False).table(found)
 
 
+def expected(found: MemorySum) -> str:
+    """What a launch that fits gets, in one sentence."""
+    counts = {c.name: c.value for c in found.counts}
+    tokens, requests = counts.get("KV tokens"), counts.get("requests at once")
+    parts = [f"{tokens:,} tokens of KV cache" if tokens is not None else ""]
+    parts.append(f"{requests:,} requests at once" if requests is not None else "")
+    parts.append(f"{found.left_gib:,.1f} GiB left" if found.left_gib is not None else "")
+    return ", ".join(p for p in parts if p) or "room for everything"
+
+
+def decisive(found: MemorySum) -> str:
+    """Why a launch does not fit, in one sentence with the numbers that decide it."""
+
+    def gib(name: str) -> str:
+        value = found.numbers.get(name)
+        return f"{value:,.1f} GiB" if isinstance(value, (int, float)) else "an unknown amount"
+
+    numbers = found.numbers
+    share = f"--mem-fraction-static {_short(numbers.get('fraction'))}"
+    if found.trouble == "others":
+        return f"other processes hold {gib('others_gib')} of the GPU; the weights alone need {gib('weights_gib')}"
+    if found.trouble == "weights":
+        weights, free = numbers.get("weights_gib"), numbers.get("before_gib")
+        after = isinstance(weights, (int, float)) and isinstance(free, (int, float)) and weights < free
+        rest = ", which leaves no room for a KV cache and what comes beside it" if after else ""
+        return f"the weights take {gib('weights_gib')} of each GPU, and {gib('before_gib')} are free{rest}"
+    if found.trouble == "fraction_low":
+        least = numbers.get("fraction_least")
+        rest = f"; {least} is the least that does" if least is not None else ""
+        return f"{share} does not hold the weights ({gib('weights_gib')}) and a KV cache{rest}"
+    if found.trouble == "fraction_high":
+        left = found.left_gib
+        lacking = f": {-left:,.1f} GiB are lacking" if left is not None and left < 0 else ""
+        return f"{share} leaves too little for what comes beside weights and pools{lacking}"
+    if found.trouble == "requests":
+        most = numbers.get("max_running_requests")
+        rest = f"; that of {most} does" if most is not None else ""
+        return f"the linear-attention state of so many requests finds no room{rest}"
+    return "not enough memory"
+
+
+def _short(value: object) -> str:
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
 class _Page:
     def __init__(self, width: int, style: Style, verbose: bool) -> None:
         self.width, self.style, self.verbose = width, style, verbose
 
     def rows(self, found: MemorySum) -> Iterator[str]:
         yield from self.verdict(found)
-        yield ""
-        yield from self.table(found)
+        table = list(self.table(found))
+        if table:
+            yield ""
+            yield from table
         if found.advice:
             yield ""
             for number, advice in enumerate(found.advice, 1):
                 yield from self.advice(advice, number)
-        if found.notes:
+        if self.verbose and found.numbers:
+            yield ""
+            shown = (f"{name} {value}" for name, value in sorted(found.numbers.items()))
+            yield from self.prose(f"Numbers: {', '.join(shown)}")
+        if any(not note.startswith(UNDECIDED) for note in found.notes):
             yield ""
         for note in found.notes:
-            yield from self.prose(f"Note: {note}")
+            if not note.startswith(UNDECIDED):
+                yield from self.prose(f"Note: {note}")
 
     def verdict(self, found: MemorySum) -> Iterator[str]:
         if found.fits is None:
-            name, text = "NOT DECIDED", f"not known here: {', '.join(found.missing) or 'what decides it'}"
-            yield from self.titled(name, "yellow", text)
+            said = next((n for n in found.notes if n.startswith(UNDECIDED)), None)
+            asked = "; ".join(_ASKED.get(name, name) for name in found.missing)
+            text = said.removeprefix(UNDECIDED) if said else f"not known here: {asked or 'what decides it'}"
+            yield from self.titled("NOT DECIDED", "yellow", text)
         elif found.fits:
-            yield from self.titled("FITS", "green", self.expected(found))
+            yield from self.titled("FITS", "green", expected(found))
         else:
-            why = _VERDICTS.get(found.trouble, "not enough memory")
-            yield from self.titled("DOES NOT FIT", "red", why)
-
-    def expected(self, found: MemorySum) -> str:
-        counts = {c.name: c.value for c in found.counts}
-        tokens, requests = counts.get("KV tokens"), counts.get("requests at once")
-        parts = [f"{tokens:,} tokens of KV cache" if tokens is not None else ""]
-        parts.append(f"{requests:,} requests at once" if requests is not None else "")
-        parts.append(f"{found.left_gib:,.1f} GiB left" if found.left_gib is not None else "")
-        return ", ".join(p for p in parts if p) or "room for everything"
+            yield from self.titled("DOES NOT FIT", "red", decisive(found))
 
     # -- the table -----------------------------------------------------------------------------
     def table(self, found: MemorySum) -> Iterator[str]:
         sizes = [f"{found.total_gib:,.1f} GiB" if found.total_gib is not None else ""]
         sizes.append(f"{found.free_gib:,.1f} free before the launch" if found.free_gib is not None else "")
         known = ", ".join(s for s in sizes if s)
+        if not found.terms and not known:
+            return
         head = f"Memory of {found.rank}" + (f" ({known})" if known else "")
         yield self.style("bold", shorten(head, (), self.width))
         bar = self.bar(found)
@@ -99,26 +148,44 @@ class _Page:
             yield f"  {bar}"
         name_width = max((len(t.name) for t in found.terms), default=0)
         printed = any(t.printed_gib is not None for t in found.terms)
-        if printed:
-            yield self.style("dim", f"    {'':<{name_width}}  {'GiB':>7}  {'printed':>7}")
+        column = f"  {'printed':>7}" if printed else ""
+        yield self.style("dim", f"    {self.scale(found) if bar else '':<{name_width}}  {'GiB':>7}{column}")
         for term in found.terms:
-            yield self.term(term, name_width, printed)
+            yield from self.term(term, name_width, printed)
         if found.left_gib is not None:
-            word = "left" if found.left_gib >= 0 else "lacking"
-            row = f"  {FREE if found.left_gib >= 0 else LACKING} {word:<{name_width}}  {abs(found.left_gib):7.2f}"
+            word, mark = ("left", FREE) if found.left_gib >= 0 else ("lacking", LACKING)
+            row = f"  {mark} {word:<{name_width}}  {abs(found.left_gib):7.2f}"
+            if found.left_gib < 0 and found.trouble in ("fraction_low", "requests"):
+                row += f"{'' if not printed else '         '}  within --mem-fraction-static"
             yield self.style("red", row) if found.left_gib < 0 else row
         yield from self.counts(found.counts)
 
-    def term(self, term: Term, name_width: int, printed: bool) -> str:
+    def scale(self, found: MemorySum) -> str:
+        """What a column of the bar stands for."""
+        return f"a letter: {self.whole(found) / self.columns():.{1 if self.whole(found) > 8 else 3}f} GiB"
+
+    def whole(self, found: MemorySum) -> float:
+        """GiB of the whole bar: of the GPU, or of what is wanted of it where that is more."""
+        return max(found.total_gib or found.free_gib or 0.0, sum(size for _, size in self.shares(found)))
+
+    def shares(self, found: MemorySum) -> list[tuple[str, float]]:
+        known = [(LETTERS.get(t.name, "?"), t.gib) for t in found.terms if t.gib is not None and t.gib > 0]
+        return known if found.total_gib is not None else [part for part in known if part[0] != "o"]
+
+    def columns(self) -> int:
+        return min(self.width, 100) - 4
+
+    def term(self, term: Term, name_width: int, printed: bool) -> Iterator[str]:
         letter = LETTERS.get(term.name, "?")
         size = "      ?" if term.gib is None else f"{term.gib:7.2f}"
         row = f"{term.name:<{name_width}}  {size}"
         if printed:
             row += f"  {'' if term.printed_gib is None else f'{term.printed_gib:.2f}':>7}"
         left = self.width - 4 - len(row) - 2
-        how = shorten(one_line(term.how), (), left) if left >= 12 else ""
-        shown = f"{row}  {how}".rstrip()
-        return f"  {self.style(_STYLES.get(letter, 'dim'), letter)} {shown}"
+        how = wrap(one_line(term.how), left) if left >= 20 and term.how else []
+        first = f"{row}  {how[0]}" if how else row
+        yield f"  {self.style(_STYLES.get(letter, 'dim'), letter)} {first.rstrip()}"
+        yield from (f"{'':<{4 + len(row) + 2}}{more}" for more in how[1:])
 
     def counts(self, counts: tuple[Count, ...]) -> Iterator[str]:
         parts = []
@@ -128,22 +195,20 @@ class _Page:
             value = f"{count.value:,}" if count.value is not None else "?"
             if count.printed is not None and count.printed != count.value:
                 value += f" (printed {count.printed:,})"
-            parts.append(f"{value} {count.name}")
+            name = count.name
+            if name == "of full context":
+                name = "request of full context" if count.value == 1 else "requests of full context"
+            parts.append(f"{value} {name}")
         for row in wrap(", ".join(parts), self.width - 2) if parts else ():
             yield f"  {row}"
 
     def bar(self, found: MemorySum) -> str:
         """The GPU from left to right, a column for each share of it."""
-        columns = min(self.width, 100) - 4
-        known = [(LETTERS.get(t.name, "?"), t.gib) for t in found.terms if t.gib is not None and t.gib > 0]
-        total = found.total_gib
-        if total is None:
-            total = found.free_gib
-            known = [part for part in known if part[0] != "o"]
+        columns = self.columns()
+        known, total = self.shares(found), found.total_gib or found.free_gib
         if not total or columns < 20:
             return ""
-        used = sum(size for _, size in known)
-        scale = columns / max(total, used)
+        scale = columns / self.whole(found)
         out, position, reached = [], 0.0, 0
         for letter, size in known:
             position += size * scale

@@ -65,20 +65,20 @@ def test_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "missing"),
+    ("words", "missing", "give"),
     [
-        (("--gpu", "1xsm90", *LLAMA), "host.gpu.memory_gib"),
-        (("--gpu", "1xsm90@79.6", "--sglang", "0.5.13"), "model.path"),
+        (("--gpu", "1xsm90", *LLAMA), "host.gpu.memory_gib", "--gpu"),
+        (("--gpu", "1xsm90@79.6", "--sglang", "0.5.13"), "model.path", "--model DIR"),
     ],
 )
 def test_not_decided_names_what_is_missing(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], missing: str
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], missing: str, give: str
 ) -> None:
     code, found = answer(capsys, *words, *COMMAND)
     assert code == 3
     assert found["fits"] is None
     assert missing in found["missing"]
-    assert missing in run(capsys, *words, *COMMAND)[1]
+    assert give in run(capsys, *words, *COMMAND)[1]
 
 
 def test_without_a_release(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
