@@ -96,6 +96,8 @@ def _joined_parts(items: Iterable[Item], peeks: Mapping[str, Peek]) -> list[_Log
 def _goes_on(older: Peek, newer: Peek) -> bool:
     if older.model and newer.model and older.model != newer.model:
         return False
+    if older.own != newer.own:  # times of other clocks say nothing of each other
+        return True
     if older.start and newer.start and older.start > newer.start:
         return False
     return not (older.end and newer.start and older.end > newer.start + _APART)
@@ -103,7 +105,8 @@ def _goes_on(older: Peek, newer: Peek) -> bool:
 
 def _log(items: Sequence[Item], named: Named, looks: Sequence[Peek]) -> _Log:
     look = next((x for x in reversed(looks) if x.has_args), looks[-1])
-    look = replace(look, start=next((x.start for x in looks if x.start), None), end=looks[-1].end)
+    first = next((x for x in looks if x.start and x.own == looks[-1].own), looks[-1])
+    look = replace(look, start=first.start, end=looks[-1].end, own=looks[-1].own)
     size = sum(i.size or 0 for i in items)
     return _Log(tuple(i.path for i in items), named, look, size, all(i.given for i in items))
 
@@ -181,7 +184,7 @@ def _single_ranks(a: Peek, b: Peek) -> bool:
 
 def _near(a: Peek, b: Peek, *, zones: bool) -> bool:
     """Written at about the same time, as far as both tell; clocks of nodes may be set to other zones."""
-    if a.start is None or b.start is None:
+    if a.start is None or b.start is None or a.own != b.own:
         return True
     ends = [p.end or p.start + _UNKNOWN_LENGTH for p in (a, b) if p.start]
     if max(a.start, b.start) - min(ends) <= _APART:

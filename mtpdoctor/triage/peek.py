@@ -13,6 +13,8 @@ from mtpdoctor.log.binary import binary_kind, compression_of
 
 HEAD, TAIL = 64 << 10, 8 << 10  # bytes
 _TIME = re.compile(rb"(20\d\d-[01]\d-[0-3]\d)[T ,]{1,2}([0-2]\d:[0-5]\d:[0-5]\d)")
+# SGLang's own; a transport may print another time zone in front of it
+_OWN = re.compile(rb"\[(20\d\d-[01]\d-[0-3]\d) ([0-2]\d:[0-5]\d:[0-5]\d)[ \]]")
 _ARGS = re.compile(rb"server_args=(?:ServerArgs\(|\{)")
 _FIELD = {
     name: re.compile(
@@ -27,11 +29,13 @@ _LINES_OF_JSON = re.compile(rb"\s*[\[{]")
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """``no_log`` says what it is instead, when it is none. Times are as printed, without a zone."""
+    """``no_log`` says what it is instead, when it is none. Times are as printed, without a zone; ``own``: by SGLang
+    itself, not by what carried the lines."""
 
     no_log: str | None = None
     start: datetime | None = None
     end: datetime | None = None
+    own: bool = False
     has_args: bool = False
     model: str | None = None
     nnodes: int | None = None
@@ -53,21 +57,24 @@ def peek_of(head: bytes, tail: bytes = b"", *, name: str = "") -> Peek:
     no_log = binary_kind(head) or _other_text(head, name)
     if no_log:
         return Peek(no_log=no_log)
-    start = _time(_TIME.search(head))
-    every = list(_TIME.finditer(tail or head))
+    own = _OWN.search(head) is not None
+    pattern = _OWN if own else _TIME
+    start = _time(pattern.search(head))
+    every = list(pattern.finditer(tail)) or list(pattern.finditer(head))
     last = every[-1] if every else None
     found = _ARGS.search(head)
     ranks = frozenset(m[1].decode().strip() for m in _RANK.finditer(head))
     if not found:
-        return Peek(start=start, end=_time(last), ranks=ranks)
+        return Peek(start=start, end=_time(last), own=own, ranks=ranks)
     fields: dict[str, str] = {}
-    for field, pattern in _FIELD.items():
-        m = pattern.search(head, found.end(), found.end() + 40_000)
+    for field, wanted in _FIELD.items():
+        m = wanted.search(head, found.end(), found.end() + 40_000)
         if m:
             fields[field] = next(g for g in m.groups() if g is not None).decode("utf-8", "replace")
     return Peek(
         start=start,
         end=_time(last),
+        own=own,
         has_args=True,
         model=fields.get("model_path"),
         nnodes=_number(fields.get("nnodes")),
