@@ -55,6 +55,24 @@ class Budget:
         pool = self.pools.draft_kv / GIB if self.pools else 0.0
         return beside + self.draft_weights + pool + max(self.activations or 0.0, self.draft_copies)
 
+    @property
+    def remaining(self) -> float | None:
+        """After everything; below 0 what is missing."""
+        if self.before is None or self.weights is None:
+            return None
+        if self.weights >= self.before:
+            return self.before - self.weights
+        if self.pools is None:
+            return self.before - self.weights if self.left is None else self.left
+        if self.pools.problem is not None and self.left is not None and self.left <= 0:
+            return self.left
+        pools = self.pools
+        inside = (pools.kv + pools.state + pools.spec_state) / GIB
+        if self.cell is not None and self.cell.counted:
+            inside += pools.draft_kv / GIB
+        after = self.after if self.after is not None else self.before - self.weights
+        return after - inside - self.outside
+
 
 def make_budget(
     case: Case,

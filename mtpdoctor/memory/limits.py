@@ -216,7 +216,9 @@ def _context(budget: Budget, model: ModelFacts | None) -> tuple[int | None, floa
     if pools.tokens >= budget.context:
         return None, 0.0
     tokens = pools.tokens // 1024 * 1024 if pools.tokens >= 2048 else pools.tokens
-    return tokens, max(pools.requests, 0) * (budget.context - tokens) * 4.0 / GIB
+    saves = max(pools.requests, 0) * (budget.context - tokens) * 4.0 / GIB
+    enough = budget.remaining is None or budget.remaining + saves >= 0
+    return (tokens, saves) if enough else (None, 0.0)
 
 
 def _table_requests(budget: Budget) -> int | None:
@@ -225,7 +227,9 @@ def _table_requests(budget: Budget) -> int | None:
     if budget.pools is None or budget.pools.problem is not None:
         return None
     fewer = GIB // (4 * max(budget.context, 1))
-    return fewer if 1 <= fewer < budget.pools.requests // 2 else None
+    saves = (budget.pools.requests - fewer) * max(budget.context, 1) * 4.0 / GIB
+    enough = budget.remaining is None or budget.remaining + saves >= 0
+    return fewer if enough and 1 <= fewer < budget.pools.requests // 2 else None
 
 
 def _tp(budget: Budget, model: ModelFacts | None, weights: WeightFacts | None) -> int | None:

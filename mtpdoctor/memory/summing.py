@@ -57,7 +57,7 @@ def memory_sum(
         terms=tuple(_terms(budget, seen)),
         counts=tuple(_counts(budget, seen)),
         fits=False if failed else fits,
-        left_gib=_left(budget),
+        left_gib=budget.remaining,
         advice=advise(trouble, budget, limits, seen),
         missing=missing if fits is None else (),
         notes=tuple(n for n in (words, *_notes(budget, limits, model, weights, fits is True)) if n),
@@ -213,24 +213,6 @@ def _counts(budget: Budget, seen: Printed) -> list[Count]:
     return out
 
 
-def _left(budget: Budget) -> float | None:
-    """After everything; below 0 what is missing."""
-    if budget.before is None or budget.weights is None:
-        return None
-    if budget.weights >= budget.before:
-        return budget.before - budget.weights
-    if budget.pools is None:
-        return budget.before - budget.weights if budget.left is None else budget.left
-    if budget.pools.problem is not None and budget.left is not None and budget.left <= 0:
-        return budget.left
-    pools = budget.pools
-    inside = (pools.kv + pools.state + pools.spec_state) / GIB
-    if budget.cell is not None and budget.cell.counted:
-        inside += pools.draft_kv / GIB
-    after = budget.after if budget.after is not None else budget.before - budget.weights
-    return after - inside - budget.outside
-
-
 def _notes(
     budget: Budget,
     limits: Limits,
@@ -255,12 +237,6 @@ def _notes(
         out.append("The weights are worked out from config.json; no weight file was read.")
     if weights is not None and weights.unknown:
         out.append(f"Not in the weights, their size is not known: {', '.join(weights.unknown)}.")
-    left = _left(budget)
-    problem = budget.pools.problem if budget.pools is not None else "not known"
-    if fits and left is not None and left < 0 and problem is None:
-        out.append(
-            "Graphs and activations may need more than --mem-fraction-static leaves: a lower value is safer."
-        )
     if budget.launch.has_draft and not budget.draft_weights and budget.launch.draft_path is not None:
         out.append("The draft model is not at hand: its weights are not in the sum.")
     return out
@@ -287,7 +263,7 @@ def _numbers(
         "hopeless": limits.hopeless if limits.least is not None else None,
         "weights_gib": _round(budget.weights, 2),
         "before_gib": _round(budget.before, 2),
-        "left_gib": _round(_left(budget), 2),
+        "left_gib": _round(budget.remaining, 2),
         "others_gib": _round(others_gib(budget, seen), 2),
         "kv_tokens": max(budget.pools.tokens, 0) if budget.pools else None,
         "requests": max(budget.pools.requests, 0) if budget.pools else None,

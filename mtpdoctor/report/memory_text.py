@@ -64,6 +64,15 @@ def expected(found: MemorySum) -> str:
     return ", ".join(p for p in parts if p) or "room for everything"
 
 
+def tight(found: MemorySum) -> str:
+    """Of a launch that starts only if graphs and activations take less than they are reckoned to."""
+    most, fraction = found.numbers.get("fraction_most"), found.numbers.get("fraction")
+    lower = isinstance(most, float) and isinstance(fraction, float) and most < fraction
+    rest = f"; --mem-fraction-static {most} would leave room for them" if lower else ""
+    lacking = -(found.left_gib or 0.0)
+    return f"weights and pools fit, graphs and activations are estimated to lack {lacking:,.1f} GiB{rest}"
+
+
 def decisive(found: MemorySum) -> str:
     """Why a launch does not fit, in one sentence with the numbers that decide it."""
 
@@ -129,6 +138,8 @@ class _Page:
             asked = "; ".join(_ASKED.get(name, name) for name in found.missing)
             text = said.removeprefix(UNDECIDED) if said else f"not known here: {asked or 'what decides it'}"
             yield from self.titled("NOT DECIDED", "yellow", text)
+        elif found.fits and (found.left_gib or 0.0) < 0:
+            yield from self.titled("TIGHT", "yellow", tight(found))
         elif found.fits:
             yield from self.titled("FITS", "green", expected(found))
         else:

@@ -178,3 +178,106 @@ def test_a_failure_of_another_kind_shows_no_sum() -> None:
     knowledge = knowledge_once()
     reading = read_logs([str(REAL / "port_in_use.log")], knowledge.literals)
     assert to_json(diagnose(reading, knowledge))["memory"] is None
+
+
+# -- every option that can be moved is, in some case, with a number --------------------------------------
+
+
+def foreseen(options: str, name: str, release: str, on: HostFacts) -> MemorySum:
+    from memory_sums import sum_of
+
+    return sum_of(f"python -m sglang.launch_server --model-path /m {options}", release, model(name), on)
+
+
+def remedies_of_check(options: str, name: str, release: str, on: HostFacts) -> dict[str, str | None]:
+    from mtpdoctor.diagnose.check import check
+    from mtpdoctor.launch.document import read_launch
+
+    document = read_launch(f"python -m sglang.launch_server --model-path /m {options}")
+    report = check(Given(document=document, host=on, model=model(name), release=release), knowledge_once())
+    problem = next(p for p in report.problems if p.rule and p.rule.startswith("MTP071"))
+    return {e.name: e.value for fix in problem.fixes for e in fix.edits if e.op is EditOp.SET}
+
+
+def test_a_context_far_beyond_the_pool_is_shortened_to_what_the_pool_holds() -> None:
+    from memory_sums import host
+
+    arguments = ("--mem-fraction-static 0.93", "Gemma-3-27B", "0.5.20", host(79.6))
+    found = foreseen(*arguments)
+    assert found.trouble == "fraction_high"
+    assert (first(found).option, first(found).direction) == ("context_length", "lower")
+    tokens = next(c.value for c in found.counts if c.name == "KV tokens")
+    assert 0.9 * float(tokens or 0) <= float(first(found).value or 0) <= float(tokens or 0)
+    shorter = foreseen(f"{arguments[0]} --context-length {first(found).value}", *arguments[1:])
+    assert shorter.fits and (shorter.left_gib or -1) >= 0
+    assert remedies_of_check(*arguments)["--context-length"] == str(first(found).value)
+
+
+def test_a_shorter_context_is_no_advice_where_it_does_not_save_enough() -> None:
+    from memory_sums import host
+
+    found = foreseen("--mem-fraction-static 0.97", "Gemma-3-27B", "0.5.20", host(79.6))
+    assert first(found).option == "mem_fraction_static"
+    assert "context_length" not in {a.option for a in found.advice}
+    assert "max_running_requests" not in {a.option for a in found.advice}
+
+
+def test_a_context_beyond_the_models_whose_tables_fill_the_gpu_goes_back_to_it() -> None:
+    from memory_sums import host
+
+    found = foreseen("--context-length 1000000000", "gpt-oss-20b", "0.5.20", host(79.6))
+    assert found.fits is False
+    assert (first(found).option, first(found).value) == ("context_length", 131072)
+
+
+def test_many_requests_of_a_long_context_are_made_fewer() -> None:
+    from memory_sums import host
+
+    options, on = "--tp 8 --mem-fraction-static 0.95 --context-length 1000000", host(178.0, count=8, sm=100)
+    found = foreseen(options, "MiniMax-M2", "0.5.20", on)
+    fewer = next(a for a in found.advice if a.option == "max_running_requests")
+    assert fewer.direction == "lower" and 200 <= float(fewer.value or 0) <= 300
+    assert (
+        foreseen(f"{options} --max-running-requests {fewer.value}", "MiniMax-M2", "0.5.20", on).left_gib or -1
+    ) > 0
+
+
+def test_what_fits_only_if_the_estimates_are_too_high_is_called_tight() -> None:
+    from memory_sums import host
+
+    from mtpdoctor.report.memory_text import render_memory
+
+    options = "--mem-fraction-static 0.95 --context-length 1000000"
+    found = foreseen(options, "Llama-3.1-8B", "0.5.20", host(178.0))
+    assert found.fits and (found.left_gib or 0) < 0
+    page = render_memory(found)
+    assert page.startswith("TIGHT: ") and "-3" not in page.splitlines()[0]
+    assert f"--mem-fraction-static {found.numbers['fraction_most']}" in page
+
+
+SERVING = """\
+[2026-01-01 10:00:10] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 466000, K size: 28.30 GB, V size: 28.30 GB
+[2026-01-01 10:00:10] Memory pool end. avail mem=6.10 GB
+[2026-01-01 10:00:25] The server is fired up and ready to roll!
+[2026-01-01 10:09:20] Scheduler hit an exception: Traceback (most recent call last):
+  File "/opt/sglang/srt/managers/scheduler.py", line 3039, in run_batch
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.16 GiB. GPU 0 has a total capacity of 79.25 GiB of \
+which 802.81 MiB is free.
+"""
+
+
+def test_out_of_memory_while_serving_lowers_the_share_and_names_the_chunk() -> None:
+    options = "--mem-fraction-static 0.92 --chunked-prefill-size 16384"
+    text = SIZED.format(options=options, fraction=0.92, after=63.3, used=15.2) + SERVING
+    found = fixes(text, "Llama-3.1-8B")
+    assert 0.8 <= float(found[0]["--mem-fraction-static"] or 0) < 0.9
+    assert "8192" in [fix.get("--chunked-prefill-size") for fix in found]
+
+
+def test_weights_that_need_more_gpus_than_are_here_name_their_number() -> None:
+    from memory_sums import host
+
+    text = f"$ python -m sglang.launch_server --model-path /m\n{LOADING}"
+    titles = [str(fix["title"]) for fix in fixes(text, "Qwen3-Next-80B-A3B", host(79.6))]
+    assert any("Use 4 such GPUs (--tp-size 4)" in title for title in titles)
+    assert any("fp8" in title for title in titles)
