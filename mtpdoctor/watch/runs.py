@@ -27,6 +27,7 @@ from mtpdoctor.watch import tree
 KEEP_RUNS = 50
 KEEP_SECONDS = 30 * 86400.0
 KEEP_BYTES = 4 << 30
+LEAST_BYTES = 16 << 20  # free on the disk: else nothing is launched whose log could not be kept
 SCHEMA = 1
 _FILE, _EXIT, _LOG = "run.json", "exit.json", "server.log"
 
@@ -73,6 +74,9 @@ def new_run(command: str, model: str, now: float | None = None) -> tuple[Path, R
     try:
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
         prune(now=now)
+        free = shutil.disk_usage(base).free
+        if free < LEAST_BYTES:
+            raise OSError(None, f"{free >> 20} MiB are free there, too little for a log")
         for number in range(1, 1000):
             folder = base / (f"{stamp}-{name}" if number == 1 else f"{stamp}-{name}-{number}")
             with contextlib.suppress(FileExistsError):

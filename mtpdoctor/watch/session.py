@@ -186,7 +186,7 @@ class LaunchSession:
     def _launch(self) -> Launched:
         plan = self.plan
         if plan is None:
-            return Launched(0.0, None, "", self.log, ())
+            return Launched(0.0, None, "", ", ".join(self.paths), ())
         assert self._kept is not None
         kept = self._kept
         try:

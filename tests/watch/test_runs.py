@@ -97,3 +97,10 @@ def test_a_state_folder_that_cannot_be_written_is_said(
     monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "file"))
     with pytest.raises(UserError, match="cannot keep the run under"):
         runs.new_run("x", "m")
+
+
+def test_nothing_is_launched_where_no_log_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "LEAST_BYTES", 1 << 62)
+    with pytest.raises(UserError, match="MiB are free there") as caught:
+        runs.new_run("c", "m")
+    assert "MTPDOCTOR_STATE" in (caught.value.hint or "")

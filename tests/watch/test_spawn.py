@@ -252,6 +252,18 @@ def test_the_guard_does_not_go_by_the_doctors_name(tmp_path: Path) -> None:
     assert all(map(gone, family.pids))
 
 
+def test_launches_side_by_side_do_not_touch_each_other(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = (Family(tmp_path / name, "time.sleep(100)") for name in ("one", "two"))
+    os.kill(one.child.guard, signal.SIGKILL)
+    until(lambda: all(map(gone, one.pids)))
+    one.child.kill()
+    assert not any(map(gone, (*two.pids, two.child.guard)))
+    two.child.kill()
+    assert all(map(gone, two.pids))
+
+
 def test_a_process_with_the_pid_of_another_is_not_hit() -> None:
     process = subprocess.Popen(["sleep", "100"], start_new_session=True)
     try:
