@@ -22,6 +22,7 @@ OWNERS = ("sglang", "transformers", "torch", "torchvision", "torchaudio", "sglan
 
 _METADATA = lazy(r"([A-Za-z0-9][\w.]*(?:-[A-Za-z][\w.]*)*?)(?:-(\d[^-]*)(?:-py[\d.]+)?)?\.(dist|egg)-info$")
 _VERSION = lazy(r"(?m)^Version:[ \t]*(\S+)")
+_DUNDER = lazy(r"(?m)^\s*__version__(?:[^=\n]*=)+\s*[\"']([\w.+!-]+)[\"']")
 _MAX_METADATA = 256 * 1024
 
 
@@ -47,7 +48,22 @@ def distributions(folders: Sequence[Path]) -> dict[str, tuple[Distribution, ...]
             copies = found.setdefault(one.name, [])
             if not any(_same_source(one, other) for other in copies):
                 copies.append(one)
+    if "sglang" not in found and (source := _source_checkout(folders)) is not None:
+        found["sglang"] = [source]
     return {name: tuple(copies) for name, copies in found.items()}
+
+
+def _source_checkout(folders: Sequence[Path]) -> Distribution | None:
+    """An SGLang that is imported without being installed: its source folder on PYTHONPATH or in a .pth file.
+    Its version stands in what setuptools-scm wrote, or in version.py; "unknown" where neither says."""
+    for folder in folders:
+        package = folder / "sglang"
+        if (package / "launch_server.py").is_file() and (package / "srt").is_dir():
+            said = None
+            for name in ("_version.py", "version.py"):
+                said = said or _DUNDER.search(read_text(package / name) or "")
+            return Distribution("sglang", said[1] if said else "unknown", package)
+    return None
 
 
 def _in_folder(folder: Path) -> list[Distribution]:

@@ -176,8 +176,9 @@ def _mapping(finder: Path) -> dict[str, Path]:
 def read_text(path: Path, limit: int = _MAX_TEXT) -> str | None:
     """The start of a text file; None when it cannot be read."""
     try:
-        with open(path, "rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe is not waited for
+        with open(number, "rb") as file:
+            return (file.read(limit) or b"").decode("utf-8", "replace")
     except (OSError, ValueError):
         return None
 

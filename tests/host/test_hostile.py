@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from machines import Host
 from recorded import RecordedNvml
+from trees import installed, venv
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.host.here import host_here
 from mtpdoctor.host.nvml import gpus_here
 from mtpdoctor.host.probe import probe_machine
-from mtpdoctor.host.python import given_python
+from mtpdoctor.host.python import given_python, python_environments
 from mtpdoctor.host.saved import host_to_json, mask_variable
-from mtpdoctor.host.types import HostFacts
+from mtpdoctor.host.types import HostFacts, PythonEnvironment
 from mtpdoctor.report.probe_text import render_host
 
 NOT_SUPPORTED, LOST = {"error": 3, "said": "Not Supported"}, {"error": 15, "said": "GPU is lost"}
@@ -128,3 +130,44 @@ def test_a_file_that_is_no_program_is_no_python(tmp_path: Path) -> None:
         given_python(str(tmp_path / "notes.txt"))
     with pytest.raises(UserError, match="there is no"):
         given_python("")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "version"),
+    [
+        ("version.py", '__version__ = "0.5.9"\n', "0.5.9"),
+        ("_version.py", "__version__ = version = '0.5.14.dev3+gabc1234'\n", "0.5.14.dev3+gabc1234"),
+        ("other.py", "", "unknown"),
+    ],
+)
+def test_a_source_folder_on_the_path_is_an_sglang(tmp_path: Path, name: str, text: str, version: str) -> None:
+    site = venv(tmp_path / "env")
+    package = tmp_path / "checkout" / "python" / "sglang"
+    (package / "srt").mkdir(parents=True)
+    (package / "launch_server.py").write_text("")
+    (package / "__init__.py").write_text("")
+    (package / name).write_text(text)
+    python = str(tmp_path / "env" / "bin" / "python")
+
+    def found(**environ: str) -> PythonEnvironment:
+        return python_environments(python, environ, cwd=tmp_path, home=tmp_path, running=None, root=tmp_path)[
+            0
+        ]
+
+    assert "sglang" not in found().packages
+    assert found(PYTHONPATH=str(package.parent)).packages["sglang"] == version
+    (site / "mine.pth").write_text(f"{package.parent}\n")
+    assert found().packages["sglang"] == version
+    assert found().shadows == ()
+    installed(site, "sglang", "0.5.8")
+    assert found().packages["sglang"] == "0.5.8"
+
+
+def test_a_pipe_among_the_metadata_holds_nothing_up(tmp_path: Path) -> None:
+    site = venv(tmp_path / "env")
+    installed(site, "torch", "2.9.1")
+    os.mkfifo(installed(site, "sglang", "0.5.9") / "direct_url.json")
+    got = python_environments(
+        str(tmp_path / "env"), {}, cwd=tmp_path, home=tmp_path, running=None, root=tmp_path
+    )
+    assert got[0].packages["sglang"] == "0.5.9"
