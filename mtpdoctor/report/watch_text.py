@@ -34,6 +34,10 @@ class WatchText:
     def __init__(self, *, color: bool = False, columns: int = 80) -> None:
         self._style = Style(color)
         self.columns = columns
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known of the launch yet."""
         self._stage = Stage.ENV
         self._since = 0.0
         self._usual: tuple[float, float] | None = None
@@ -48,6 +52,7 @@ class WatchText:
     def lines(self, event: WatchEvent, *, live: bool = False) -> list[str]:
         """Lines to be printed and kept. ``live``: what only ``status`` needs to show is left out."""
         if isinstance(event, Launched):
+            self._begin()  # perhaps again
             return self._launched(event)
         if isinstance(event, StageReached):
             return self._reached(event)

@@ -111,6 +111,7 @@ class _Guard:
         self._output = -1
         self._fed = 0.0  # when output came last
         self._unwritten = 0  # bytes that the log had no room for
+        self._asked = False  # it was ended through its guard
         self._orphaned = False  # the doctor went first, and took the launch with it
 
     def run(self) -> None:
@@ -140,6 +141,7 @@ class _Guard:
 
     def _terminated(self, *_: object) -> None:
         """Somebody ends the guard: the launch goes with it."""
+        self._asked = True
         self._kill()
 
     def _kill(self) -> list[int]:
@@ -273,7 +275,8 @@ class _Guard:
         with contextlib.suppress(OSError):
             fd = os.open(self._exit_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(fd, "w") as file:
-                json.dump({"code": self._code, "at": time.time(), "orphaned": self._orphaned}, file)
+                how = {"orphaned": self._orphaned, "asked": self._asked}
+                json.dump({"code": self._code, "at": time.time(), **how}, file)
 
     def _say(self, message: dict[str, Any]) -> None:
         if self._lines.closed:

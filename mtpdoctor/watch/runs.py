@@ -142,7 +142,8 @@ def _now(folder: Path, run: Run) -> Run:
     """A run without a written end: it still runs, has ended since, or its end was lost."""
     try:
         ended = json.loads((folder / _EXIT).read_text(encoding="utf-8"))
-        how = "lost" if ended.get("orphaned") else "died" if ended["code"] else "ended"
+        how = "died" if ended["code"] else "ended"
+        how = "lost" if ended.get("orphaned") else "stopped" if ended.get("asked") else how
         return replace(run, how=how, code=ended["code"], seconds=ended["at"] - run.started)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass

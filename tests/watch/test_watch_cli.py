@@ -164,6 +164,15 @@ def test_retried_with_the_safe_fix(
     assert runs[0]["edits"] == ["set --mamba-scheduler-strategy extra_buffer"]
 
 
+def test_each_attempt_is_shown_from_its_beginning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_in(monkeypatch, FAILS, READY)
+    assert main(["run", "--no-check", "--retry", "2", "--until-ready", "-q", *server(SEED)]) == 0
+    said = capsys.readouterr().err
+    assert said.count("importing SGLang, usually") == 2 and "this command works" in said
+
+
 def test_no_retry_where_nothing_safe_is_known(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -297,6 +306,8 @@ def test_left_running_where_asked_for(
     finally:
         os.kill(run["guard"], signal.SIGTERM)
     assert nothing_left(state)
+    main(["runs"])
+    assert "ended as asked" in capsys.readouterr().out
 
 
 # -- a terminal ------------------------------------------------------------------------------------------
