@@ -91,7 +91,7 @@ def _run(args: argparse.Namespace, words: list[str]) -> int:
     sys.setswitchinterval(0.0005)  # seconds: keys are answered while a worker thread reads or counts
     app = DoctorApp(Session(given=given, logs=tuple(args.logs)), theme=args.theme)
     app.run()
-    return EXIT_OK if app.return_code in (None, 0) else 1
+    return app.return_code or EXIT_OK
 
 
 def _without_serve(arguments: Sequence[str]) -> list[str]:

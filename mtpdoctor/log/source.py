@@ -68,6 +68,16 @@ class LogSource:
             self.truncated = f"the file shrank while it was read: read up to byte {offset + len(data)}"
         return data
 
+    def grown(self) -> int:
+        """Takes in what was written to a plain file since: how many bytes. Negative: it is that much shorter
+        than it was, and begun anew or cut (nothing is taken in). 0 for compressed and piped input."""
+        if self._fd < 0 or self._file is not None:
+            return 0
+        more = os.fstat(self._fd).st_size - self._base - self.size
+        if more > 0:
+            self.size += more
+        return more
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

@@ -5,6 +5,9 @@ The regions never act themselves; how they are laid out is the application's (ap
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import signal
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +21,7 @@ from mtpdoctor.tui.launch import LaunchRegion
 from mtpdoctor.tui.launch.starting import after_launch
 from mtpdoctor.tui.log import LogRegion
 from mtpdoctor.tui.session import Chosen, Session
+from mtpdoctor.tui.shown import shown_text
 from mtpdoctor.tui.start.docker_log import fetch_container_log
 from mtpdoctor.tui.work import Work
 from mtpdoctor.tui.workers import Doctor
@@ -35,6 +39,7 @@ class Acting(App[None]):
         self.session = session
         self.doctor = doctor or Doctor()
         self.work = Work(self, self.show_busy)
+        self._warned_of: object = self  # the launch whose end by quitting was warned of
 
     # -- what the layout does --------------------------------------------------------------------------
     @property
@@ -53,6 +58,11 @@ class Acting(App[None]):
     def show_busy(self, busy: tuple[str, ...]) -> None:
         """Say what is at work."""
         raise NotImplementedError
+
+    def notify(self, message: str, *, title: str = "", markup: bool = False, **how: Any) -> None:
+        """As Textual's, but what is told may come from a log or be the name of a file: it is text, without
+        escapes, and secrets in it are masked."""
+        super().notify(shown_text(message), title=shown_text(title), markup=False, **how)
 
     # -- work ------------------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -100,8 +110,8 @@ class Acting(App[None]):
             )
         )
 
-    def open_logs(self, paths: tuple[str, ...]) -> None:
-        """Show the end of the logs at once, and read them beside."""
+    def open_logs(self, paths: tuple[str, ...], *, stay: bool = False) -> None:
+        """Show the end of the logs at once, and read them beside. ``stay``: in the region that is looked at."""
         gone = Chosen()
         self.update(
             replace(
@@ -115,8 +125,9 @@ class Acting(App[None]):
                 errors=(),
             )
         )
-        self.query_one(LogRegion).open(paths)
-        self.action_region("log")
+        self.query_one(LogRegion).open(paths, moved=stay)
+        if not stay:
+            self.action_region("log")
         names = ", ".join(Path(p).name for p in paths)
         work = partial(self.doctor.diagnose, self.session)
         self.work.start("read", f"reading {names}", work, self._diagnosed, self._unread)
@@ -211,19 +222,39 @@ class Acting(App[None]):
     def action_read_again(self) -> None:
         self.probe()
         if self.session.logs:
-            self.open_logs(self.session.logs)
+            self.open_logs(self.session.logs, stay=self.region in ("log", "diagnosis"))
+        elif self.session.given.document is not None:
+            self.check_base()
 
     def action_end_work(self) -> None:
         self.work.cancel()
+        self.query_one(LogRegion).end_work()
 
     def action_export(self, form: str) -> None:
         self.notify(export.export_report(self.session, form), markup=False)
 
+    def heed_signals(self) -> None:
+        """Whoever ends the application from outside, or whose connection breaks, ends it as ``q`` does: the
+        launch with it, the terminal put right. A second signal ends it at once."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread
+                loop.add_signal_handler(number, self._signalled, number)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        for each in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().remove_signal_handler(each)
+        self.exit(return_code=128 + number, message=f"mtpdoctor: ended by {number.name}")
+
+    def action_help_quit(self) -> None:
+        """Ctrl+C, where it ends nothing."""
+        self.notify("q quits, Ctrl+Q from everywhere. Ctrl+C in Launch ends a launch.")
+
     async def action_quit(self) -> None:
         """A launch from here ends with the application: that takes a second ``q``."""
-        launch: Any = self.query_one(LaunchRegion)
-        if launch.running and not getattr(self, "_warned", False):
-            self._warned = True
+        launch = self.query_one(LaunchRegion)
+        if launch.running and self._warned_of is not launch.state.launched:
+            self._warned_of = launch.state.launched
             self.notify(
                 "A launch is under way and would end too: q again ends it; b in Launch leaves it running.",
                 severity="warning",

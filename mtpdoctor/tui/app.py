@@ -61,6 +61,7 @@ class DoctorApp(Acting):
         Binding("t", "next_theme", "Next theme: dark, light, high contrast", show=False),
         Binding("f5", "read_again", "Read the log and ask the host again", show=False),
         Binding("escape", "end_work", "End what is being worked on", show=False),
+        Binding("ctrl+z", "suspend_process", "To the shell; fg comes back", show=False),
         Binding("question_mark", "help", "Help", key_display="?"),
         Binding("q", "quit", "Quit"),
     ]
@@ -90,6 +91,7 @@ class DoctorApp(Acting):
         for theme in THEMES.values():
             self.register_theme(theme)
         self.theme = THEMES[self._theme_name].name
+        self.heed_signals()
         self.update(self.session)
         self.query_one(StartRegion).discover(self.work, self._places)
         self.begin()

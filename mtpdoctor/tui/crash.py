@@ -10,10 +10,18 @@ from mtpdoctor.redact import mask_secrets
 from mtpdoctor.text import one_line, safe
 
 
+def _inside(error: BaseException | None) -> BaseException | None:
+    """What broke in a worker, in place of Textual's word that one did."""
+    from textual.worker import WorkerFailed
+
+    return error.error if isinstance(error, WorkerFailed) else error
+
+
 def record_crash(error: BaseException | None) -> str:
     """Writes the traceback to the state folder; the line for the person, safe to print."""
     from mtpdoctor.tui.files import write_private
 
+    error = _inside(error)
     said = one_line(f"{type(error).__name__}: {error}"[:200]) if error is not None else "unknown error"
     text = "".join(traceback.format_exception(error)) if error is not None else "no exception\n"
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mtpdoctor.errors import UserError
@@ -30,7 +31,8 @@ def export_report(session: Session, form: str, folder: Path | None = None) -> st
 
 def _stem(session: Session) -> str:
     name = Path(session.logs[0]).name if session.logs else "launch"
-    return f"mtpdoctor-{name.split('.')[0] or 'launch'}"
+    # only what needs no care on any file system or in any shell
+    return f"mtpdoctor-{re.sub(r'[^A-Za-z0-9_-]+', '_', name.split('.')[0]).strip('_')[:80] or 'launch'}"
 
 
 def _write(stem: str, ending: str, text: str, folder: Path | None) -> Path:

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mtpdoctor.redact import mask_secrets
 from mtpdoctor.report.clean import Cleaner
+from mtpdoctor.text import one_line, safe
 
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.types import Report
     from mtpdoctor.tui.session import Session
+
+
+def shown_text(text: str) -> str:
+    """Text from anywhere (a log, the name of a file or a process), safe for a terminal, secrets masked."""
+    return mask_secrets(safe(text))
+
+
+def shown_line(text: str) -> str:
+    """As ``shown_text``, on one line."""
+    return mask_secrets(one_line(text))
 
 
 def cleaner_of(session: Session) -> Cleaner:

@@ -23,9 +23,25 @@ REGIONS = (
     ("knowledge", "Knowledge"),
 )
 
+_SHORT = {"diagnosis": "Diag", "knowledge": "Rules"}  # where a terminal is narrower than 80 columns
+
+
+def tab_labels(width: int, active: str) -> list[tuple[str, str]]:
+    """The (number, title) of each region, with the spaces around them, as they fit into ``width`` columns."""
+    full = [(f" {n}", f" {title} ") for n, (_, title) in enumerate(REGIONS, 1)]
+    short = [(f" {n}", f" {_SHORT.get(name, title)}") for n, (name, title) in enumerate(REGIONS, 1)]
+    numbers = [
+        (f" {n}", f" {_SHORT.get(name, title)} " if name == active else "")
+        for n, (name, title) in enumerate(REGIONS, 1)
+    ]
+    for labels in (full, short):
+        if sum(len(number + title) for number, title in labels) <= width:
+            return labels
+    return numbers
+
 
 class RegionTabs(Widget):
-    """``1 Open 2 Diagnosis ...``: 75 columns, so that it fits the smallest terminal."""
+    """``1 Open 2 Diagnosis ...``: 75 columns; shorter where there are fewer."""
 
     DEFAULT_CSS = beside(__file__)
     COMPONENT_CLASSES: ClassVar[set[str]] = {"tabs--key", "tabs--name", "tabs--active"}
@@ -40,19 +56,19 @@ class RegionTabs(Widget):
 
     def render(self) -> Content:
         parts: list[Content] = []
-        for number, (name, title) in enumerate(REGIONS, 1):
+        for (name, _), (number, title) in zip(REGIONS, tab_labels(self.size.width, self.active), strict=True):
             if name == self.active:
                 style = self.get_visual_style("tabs--active")
-                parts.append(Content(f" {number} {title} ").stylize(style))
+                parts.append(Content(f"{number}{title}").stylize(style))
                 continue
-            parts.append(Content(f" {number}").stylize(self.get_visual_style("tabs--key")))
-            parts.append(Content(f" {title} ").stylize(self.get_visual_style("tabs--name")))
+            parts.append(Content(number).stylize(self.get_visual_style("tabs--key")))
+            parts.append(Content(title).stylize(self.get_visual_style("tabs--name")))
         return Content("").join(parts)
 
     def on_click(self, event: events.Click) -> None:
         at = 0
-        for number, (name, title) in enumerate(REGIONS, 1):
-            at += len(f" {number} {title} ")
+        for (name, _), (number, title) in zip(REGIONS, tab_labels(self.size.width, self.active), strict=True):
+            at += len(number + title)
             if event.x < at:
                 self.post_message(self.Chosen(name))
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from mtpdoctor.diagnose.types import Report
 from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import read_logs, reading_from_text
 from mtpdoctor.records import replace
-from mtpdoctor.tui.diagnosis import DiagnosisRegion
+from mtpdoctor.tui.diagnosis.page import DiagnosisPage
 from mtpdoctor.tui.diagnosis.parts import Choice, Go, Place, Rule, Said, parts_of, parts_of_check
 from mtpdoctor.tui.diagnosis.widgets import Leads
 from mtpdoctor.tui.log import LogRegion
@@ -97,12 +98,15 @@ async def test_rows_lead_by_key_and_by_mouse(size: tuple[int, int], tmp_path: Pa
         await pilot.press("2")
         await pilot.press("down")
         seen = {app.focused}
+        rows = list(app.query(Leads))
         for _ in range(60):
-            app.query_one(DiagnosisRegion).action_step(1)
-            await pilot.pause()
+            app.query_one(DiagnosisPage).action_step(1)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
             if isinstance(app.focused, Leads):
                 seen.add(app.focused)
-        rows = list(app.query(Leads))
+            if len(seen) == len(rows):
+                break
         assert seen == set(rows), "every row is reached by going down"
         place = next(r for r in rows if isinstance(r.part, Place))
         place.focus()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtpdoctor.errors import UserError
+from mtpdoctor.log import index as index_module
 from mtpdoctor.log.source import LogSource
 from mtpdoctor.log.transport import PLAIN
 from mtpdoctor.tui.log import document as document_module
@@ -54,6 +56,46 @@ def test_the_end_is_the_same_before_and_after_counting(lines: list[bytes]) -> No
         assert tail == [whole.raw(n)[0] for n in range(1, whole.count + 1)]
         early.index = early.build()
         assert early.count == whole.count
+
+
+@given(st.lists(st.binary(max_size=40), min_size=1, max_size=12))
+def test_a_log_that_grows_by_pieces_is_the_same_as_one_read_at_once(pieces: list[bytes]) -> None:
+    with tempfile.NamedTemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_module, "_STEP", 16)
+        # a beginning that is no mark of another encoding or of compressed data
+        file.write(b"start\n")
+        file.flush()
+        document = LogDocument.open(file.name, 0)
+        whole = b"start\n"
+        for piece in pieces:
+            piece = piece.replace(b"\0", b"0")
+            file.write(piece)
+            file.flush()
+            whole += piece
+            grown = document.grown()
+            assert (grown is None) == (not piece)
+            document.index = grown or document.index
+            want = whole.split(b"\n")
+            if not want[-1]:
+                want.pop()
+            assert [document.raw(n)[0] for n in range(1, document.count + 1)] == want
+        document.close()
+
+
+def test_a_log_that_was_begun_anew_is_said_and_a_compressed_one_never_grows(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"one\ntwo\n")
+    document = LogDocument.open(str(log), 0)
+    log.write_bytes(b"one\n")
+    with pytest.raises(UserError, match="begun anew"):
+        document.grown()
+    document.close()
+    packed = tmp_path / "server.log.gz"
+    packed.write_bytes(gzip.compress(b"one\n"))
+    document = LogDocument.open(str(packed), 0)
+    packed.write_bytes(packed.read_bytes() * 2)
+    assert document.grown() is None
+    document.close()
 
 
 def test_counting_can_be_ended_and_tells_how_far_it_is() -> None:

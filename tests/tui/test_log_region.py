@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from still import SAMPLES, app_of, screen_text, settled
+from still import SAMPLES, app_of, screen_text, settled, until
+from textual import events
 from textual.pilot import Pilot
 
-from mtpdoctor.tui.log import LogRegion
-from mtpdoctor.tui.log.document import AT_ONCE
+from mtpdoctor.tui.log import LogRegion, document, region
+from mtpdoctor.tui.log.document import AT_ONCE, LogDocument
 from mtpdoctor.tui.log.view import LogView
 
 KILLED = str(SAMPLES / "scheduler_killed_sigkill.log")
@@ -31,6 +32,13 @@ async def in_log(pilot: Pilot[Any]) -> LogView:
     await pilot.press("3")
     await settled(pilot)
     return pilot.app.query_one(LogRegion).view
+
+
+async def find(pilot: Pilot[Any], text: str, *before: str) -> None:
+    """As one who pastes what is to be found."""
+    await pilot.press("slash", *before)
+    pilot.app.post_message(events.Paste(text))
+    await press(pilot, "enter")
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
@@ -121,7 +129,7 @@ async def test_searching(tmp_path: Path) -> None:
     app = app_of(str(log))
     async with app.run_test(size=(80, 24)) as pilot:
         view = await in_log(pilot)
-        await press(pilot, "home", "slash", *"needle", "enter")
+        await press(pilot, "home", "slash", *"needle", "enter")  # typed, key by key
         assert view.number == 40
         await press(pilot, "n", "n")
         assert view.number == 120
@@ -129,11 +137,11 @@ async def test_searching(tmp_path: Path) -> None:
         assert view.number == 80
         await press(pilot, "end", "n")
         assert view.number == 40 and "from the other end" in screen_text(app)
-        await press(pilot, "slash", "ctrl+r", *"hay$", "enter")
+        await find(pilot, "hay$", "ctrl+r")
         assert view.number == 41
         await press(pilot, "slash", *"(", "enter")
         assert "not a regular expression" in screen_text(app)
-        await press(pilot, "slash", "ctrl+r", *"nowhere", "enter")
+        await find(pilot, "nowhere", "ctrl+r")
         assert "not found: nowhere" in screen_text(app)
         await press(pilot, "slash", "escape")
         assert view.pattern is None and view.has_focus
@@ -202,3 +210,68 @@ async def test_clicks_and_the_wheel() -> None:
         view.scroll_down(animate=False)
         await pilot.pause()
         assert view.scroll_y == 1 and view.number == 6
+
+
+async def test_whoever_stands_at_the_end_follows_a_log_that_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(region, "LOOK_EVERY", 0.02)
+    log = tmp_path / "server.log"
+    log.write_text("".join(f"line {n}\n" for n in range(1, 101)) + "half a li")
+    app = app_of(str(log))
+    async with app.run_test(size=(80, 24)) as pilot:
+        view = await in_log(pilot)
+        with log.open("a") as file:
+            file.write("ne\nline 102\n")
+        await until(pilot, lambda: view.number == 102, "the new end")
+        text = screen_text(app)
+        assert "half a line" in text and "line 102" in text and "followed" in text
+        await press(pilot, "home")
+        with log.open("a") as file:
+            file.write("line 103\n" * 3)
+        await until(pilot, lambda: len(view.rows) == 105, "the new lines")
+        assert view.number == 1 and "End follows" in screen_text(app)
+        await find(pilot, "line 103")
+        assert view.number == 103
+        log.write_text("begun anew\n")
+        await until(pilot, lambda: "begun anew" in screen_text(app), "word of the new file")
+        await press(pilot, "f5")
+        assert app.region == "log" and view.document.count == 1
+
+
+async def test_a_choice_of_lines_follows_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(region, "LOOK_EVERY", 0.02)
+    log = tmp_path / "server.log"
+    log.write_text("$ python -m sglang.launch_server --model-path /m --tp 8\n" + EIGHT)
+    app = app_of(str(log))
+    async with app.run_test(size=(80, 24)) as pilot:
+        view = await in_log(pilot)
+        await press(pilot, "f", "end")
+        with log.open("a") as file:
+            file.write("[2026-01-31 12:00:09 TP0] one more\n[2026-01-31 12:00:09 TP1] one more\n")
+        await until(pilot, lambda: view.document.count == 27 and view.number == 26, "the new lines")
+        assert "ranks folded" in screen_text(app)
+
+
+async def test_escape_ends_a_search_but_never_the_counting_of_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import threading
+
+    go = threading.Event()
+    build = LogDocument.build
+
+    def slowly(self: LogDocument, progress: Any = None, stop: Any = None) -> Any:
+        go.wait(20)
+        return build(self, progress, stop)
+
+    monkeypatch.setattr(document, "AT_ONCE", 0)
+    monkeypatch.setattr(LogDocument, "build", slowly)
+    app = app_of(KILLED)
+    async with app.run_test(size=(80, 24)) as pilot:
+        view = app.query_one(LogRegion).view
+        await until(pilot, lambda: view.document is not None, "the end of the log")
+        await pilot.press("3", "slash", "escape", "escape")
+        go.set()
+        await settled(pilot)
+        assert view.document.numbered

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import os
+import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,14 @@ from still import EMPTY_MACHINE, FAILED, HEALTHY, SAMPLES, app_of, screen_text, 
 from textual.widgets import Footer, OptionList
 
 from mtpdoctor.tui import crash
+from mtpdoctor.tui.diagnosis.parts import Place
+from mtpdoctor.tui.diagnosis.preview import Preview
+from mtpdoctor.tui.diagnosis.widgets import Leads
 from mtpdoctor.tui.export import export_report
 from mtpdoctor.tui.help import HelpScreen
 from mtpdoctor.tui.log import LogRegion
 from mtpdoctor.tui.messages import CopyText
-from mtpdoctor.tui.tabs import REGIONS, RegionTabs
+from mtpdoctor.tui.tabs import REGIONS, RegionTabs, tab_labels
 from mtpdoctor.tui.themes import THEMES
 
 
@@ -237,6 +243,81 @@ async def test_work_can_be_ended() -> None:
         await settled(pilot)
         assert not came
         assert "counting sheep" not in screen_text(app)
+
+
+async def test_what_is_told_can_carry_no_escape_and_no_secret(tmp_path: Path) -> None:
+    evil = tmp_path / "a\x1b]0;pwn\x07\x1b[31m[bold]b[bold] sk-abcdefghijklmnopqrstuvwx12345.txt.log"
+    evil.write_text(Path(FAILED).read_text())
+    app = app_of(str(evil))
+    async with app.run_test(size=(140, 24)) as pilot:
+        await settled(pilot)
+        app.notify(f"{evil}: gone", title=str(evil))
+        app.query_one(LogRegion).notify(str(evil))
+        for note in app._notifications:
+            for text in (note.message, note.title):
+                assert "\x1b" not in text and "\x07" not in text and "sk-abc" not in text
+            assert "[bold]b[bold]" in note.message and not note.markup
+        said = export_report(app.session, "text", tmp_path)
+        assert re.search(r"/mtpdoctor-[\w-]+\.txt$", said), "a name that is safe everywhere"
+        assert not any(ord(c) < 32 and c != "\n" for c in screen_text(app))
+
+
+@pytest.mark.parametrize("width", [40, 58, 60, 80, 140])
+def test_the_names_of_the_regions_fit(width: int) -> None:
+    for name, title in REGIONS:
+        labels = tab_labels(width, name)
+        assert sum(len(number + title) for number, title in labels) <= width
+        assert [number.strip() for number, _ in labels] == [str(n) for n in range(1, len(REGIONS) + 1)]
+        assert labels[[n for n, _ in REGIONS].index(name)][1].strip(), "where one is can always be read"
+
+
+async def test_the_log_stands_beside_the_diagnosis_where_there_is_room() -> None:
+    app = app_of(FAILED)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await settled(pilot)
+        preview = app.query_one(Preview)
+        assert "line 25 of 25" in screen_text(app) and "raise ValueError(" in screen_text(app)
+        await pilot.resize_terminal(100, 40)
+        await pilot.pause()
+        assert not preview.display and "raise ValueError(" not in screen_text(app)
+    app = app_of(HEALTHY)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await settled(pilot)
+        await pilot.press("2")
+        for row in app.query(Leads):
+            if isinstance(row.part, Place):
+                row.focus()
+                await pilot.pause()
+                assert f"line {row.part.number} of 92" in screen_text(app), "it goes along"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_as_q_does(number: signal.Signals) -> None:
+    app = app_of()
+
+    async def ended(pilot: Any) -> None:
+        await settled(pilot)
+        os.kill(os.getpid(), number)
+        await until(pilot, lambda: app.return_code is not None, "the end")
+
+    app.run(headless=True, size=(80, 24), auto_pilot=ended)
+    assert app.return_code == 128 + number
+
+
+def test_a_crash_beside_the_screen_is_told_with_its_own_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = app_of(FAILED)
+
+    def broken(self: Any, session: Any) -> None:
+        raise KeyError("of the core")
+
+    monkeypatch.setattr(type(app.doctor), "diagnose", broken)
+    app.run(headless=True, size=(80, 24))
+    told = " ".join("".join(capsys.readouterr()).split())
+    assert app.return_code == 1 and "KeyError: 'of the core'" in told and "WorkerFailed" not in told
+    written = (tmp_path / "state" / "crash.txt").read_text()
+    assert "in broken" in written and "test_shell.py" in written
 
 
 def test_a_crash_leaves_one_line_and_a_file(

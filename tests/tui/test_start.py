@@ -7,8 +7,9 @@ import stat
 from pathlib import Path
 
 import pytest
-from still import SAMPLES, app_of, screen_text, settled
-from textual.widgets import Input
+from still import SAMPLES, app_of, screen_text, settled, until
+from textual import events
+from textual.widgets import Input, OptionList
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.tui.start import found
@@ -39,6 +40,21 @@ def test_the_newest_logs_come_first_and_empty_ones_not_at_all(tmp_path: Path) ->
     assert here[0].detail == "2 B, just now" and here[0].paths == (str(tmp_path / "new.log.gz"),)
     assert next(f.title for f in newest(tmp_path, "run", None, deep=True)) == os.path.join("sub", "deep.log")
     assert newest(tmp_path / "nowhere", "here", None) == []
+
+
+def test_what_is_newer_comes_first_and_how_much_is_left_out_is_known(tmp_path: Path) -> None:
+    runs, here = tmp_path / "runs", tmp_path / "here"
+    for folder, count, at in ((runs, 2, 1000), (here, 11, 2000)):
+        folder.mkdir()
+        for i in range(count):
+            (folder / f"{i}.log").write_text("x")
+            os.utime(folder / f"{i}.log", (at + i, at + i))
+    kinds = [f.kind for f in find(Places(runs, here, None, None, None))]
+    assert kinds == ["here"] * 8 + ["run"] * 2
+    assert {f.of for f in newest(here, "here", None)} == {11}
+    assert {f.of for f in newest(runs, "run", None)} == {0}
+    os.utime(runs / "0.log", (5000, 5000))
+    assert find(Places(runs, here, None, None, None))[0].kind == "run"
 
 
 def test_servers_are_known_by_how_they_are_started() -> None:
@@ -199,3 +215,27 @@ async def test_a_container_is_opened_by_its_log(tmp_path: Path, monkeypatch: pyt
         await pilot.press("enter")
         await settled(pilot)
         assert app.session.report is not None and app.session.report.diagnoses[0].rule == "MTP0510"
+
+
+async def test_escape_leaves_the_path_and_its_mistakes_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for i in range(9):
+        (tmp_path / f"{i}.log").write_text("x")
+    app = app_of(places=Places(None, tmp_path, SAMPLES, None, None))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        assert "the newest 8 of 9" in screen_text(app)
+        await pilot.press("slash")
+        app.post_message(events.Paste("."))
+        await pilot.press("enter")
+        await until(
+            pilot,
+            lambda: any("is a folder" in n.message for n in app._notifications),
+            "the word about a folder",
+        )
+        await pilot.press("escape")
+        assert isinstance(app.focused, OptionList)
+        await pilot.press("3")
+        assert app.region == "log", "keys are keys again"

@@ -10,6 +10,7 @@ from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.widget import Widget
 
+from mtpdoctor.tui.help import key_name
 from mtpdoctor.tui.tabs import REGIONS
 from mtpdoctor.tui.themes import THEMES
 
@@ -42,8 +43,11 @@ class DoctorCommands(Provider):
                 partial(self._theme, theme.name),
             )
         for region, title in REGIONS:
+            classes = set()  # the rows of a page have the same keys
             for widget in app.query(f"#{region}, #{region} *"):
-                yield from self._of(region, title, widget)
+                if type(widget) not in classes:
+                    classes.add(type(widget))
+                    yield from self._of(region, title, widget)
 
     def _of(self, region: str, title: str, widget: Widget) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         """The described keys of a region's own widgets."""
@@ -53,7 +57,8 @@ class DoctorCommands(Provider):
             for binding in Binding.make_bindings(cls.__dict__.get("BINDINGS", ())):
                 if binding.description and not binding.system:
                     run = partial(self._act, region, widget, binding.action)
-                    yield f"{title}: {binding.description}", f"key {binding.key}", run
+                    keys = ", ".join(key_name(key) for key in binding.key.split(","))
+                    yield f"{title}: {binding.tooltip or binding.description}", f"key {keys}", run
 
     async def _act(self, region: str, widget: Widget, action: str) -> None:
         app: Any = self.app

@@ -17,11 +17,13 @@ from mtpdoctor.text import safe
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A paragraph. ``head`` is a word before it ("Why"); ``kind`` names its style."""
+    """A paragraph. ``head`` is a word before it ("Why"); ``kind`` names its style; ``close``: without an empty
+    row before it."""
 
     text: str
     head: str = ""
     kind: str = ""
+    close: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +231,13 @@ class _Page:
     def fixes(self, diagnosis: Diagnosis) -> Iterator[Part]:
         for number, fix in enumerate(diagnosis.fixes, 1):
             head = "Fix" if len(diagnosis.fixes) == 1 else f"Fix {number}"
-            yield Said(f"{self.sentence(fix.title)} ({fix.safety})", head=head, kind=fix.safety)
-        if diagnosis.fixes:
+            yield Said(
+                f"{self.sentence(fix.title)} ({fix.safety})", head=head, kind=fix.safety, close=number > 1
+            )
+        if any(fix.command for fix in diagnosis.fixes):
             yield Go("fix", "See the fixed command (4)")
+        elif diagnosis.fixes:
+            yield Go("fix", "See what to do (4)")
 
     # -- the rest --------------------------------------------------------------------------------------
     def findings(self) -> Iterator[Part]:
@@ -241,11 +247,11 @@ class _Page:
             yield from self.finding(finding)
 
     def finding(self, finding: Finding) -> Iterator[Part]:
-        yield Said(self.sentence(finding.title), head=finding.rule, kind="warning")
+        yield Said(self.sentence(finding.title), head=finding.rule, kind="finding")
         yield self.place(finding.line, finding.marks)
-        yield Said(self.clean.text(finding.cause))
+        yield Said(self.clean.text(finding.cause), close=True)
         for fix in finding.fixes[:1]:
-            yield Said(f"{self.sentence(fix.title)} ({fix.safety})", head="Fix", kind=fix.safety)
+            yield Said(f"{self.sentence(fix.title)} ({fix.safety})", head="Fix", kind=fix.safety, close=True)
         yield Rule(finding.rule, f"All about {finding.rule}")
 
     def notes(self) -> Iterator[Part]:

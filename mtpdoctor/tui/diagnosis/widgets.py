@@ -18,6 +18,7 @@ _HEADS = {
     "failed": "$text-error bold",
     "success": "$text-success bold",
     "warning": "$text-warning bold",
+    "finding": "$text-warning bold",
     "title": "bold",
     "bold": "bold",
     "safe": "$text-success bold",
@@ -29,6 +30,7 @@ _TEXTS = {
     "failed": "$text-error bold",
     "success": "$text-success bold",
     "warning": "bold",
+    "finding": "bold",
     "title": "bold",
     "bold": "bold",
     "muted": "$text-muted",
@@ -47,6 +49,7 @@ class Paragraph(Static):
         super().__init__(
             Content.assemble(head, text), markup=False, classes=f"-{said.kind}" if said.kind else ""
         )
+        self.set_class(said.close, "-close")
 
 
 class Leads(Static, can_focus=True):

@@ -54,8 +54,16 @@ class LogDocument:
         """The index of the whole file; to be set by whoever shows it. ``progress`` is told the share done.
 
         Raises Cancelled once ``stop`` says so."""
-        index = FileIndex(self.source)
-        offset, number = 0, 1
+        return self._filled(FileIndex(self.source), progress, stop)
+
+    def _filled(
+        self,
+        index: FileIndex,
+        progress: Callable[[float], None] | None,
+        stop: Callable[[], bool] | None,
+    ) -> FileIndex:
+        """``index`` from its last entry on to the end of the file."""
+        offset, number = index.offsets[-1], index.numbers[-1]
         while offset < self.source.size:
             if stop is not None and stop():
                 raise Cancelled
@@ -68,6 +76,21 @@ class LogDocument:
                 progress(offset / self.source.size)
         index.finish(number)
         return index
+
+    def grown(self) -> FileIndex | None:
+        """The index with what was written to the file since, to be set by whoever shows it; None where nothing
+        was. Only what is new is read. Raises UserError where the file was begun anew."""
+        if self.index is None:
+            return None
+        more = self.source.grown()
+        if more < 0:
+            raise UserError("the file was begun anew", hint="F5 reads it again")
+        if not more:
+            return None
+        self.size = self.source.size
+        index = FileIndex(self.source)
+        index.offsets, index.numbers = self.index.offsets[:], self.index.numbers[:]
+        return self._filled(index, None, None)
 
     @property
     def count(self) -> int:

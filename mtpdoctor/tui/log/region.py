@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -14,9 +14,11 @@ from textual.containers import Vertical
 from textual.worker import Worker
 
 from mtpdoctor.errors import UserError
+from mtpdoctor.log.index import FileIndex
 from mtpdoctor.log.types import LogReading
 from mtpdoctor.report.clean import Cleaner
 from mtpdoctor.tui.log.document import LogDocument
+from mtpdoctor.tui.log.growth import CHOSEN_AGAIN, LOOK_EVERY, Growth
 from mtpdoctor.tui.log.marks import Kind, Marks, marks_of, ranks_of
 from mtpdoctor.tui.log.prompt import Prompt
 from mtpdoctor.tui.log.ranks import RankPicker
@@ -25,13 +27,11 @@ from mtpdoctor.tui.log.search import Pattern, find_round
 from mtpdoctor.tui.log.shown import masked
 from mtpdoctor.tui.log.status import LogStatus
 from mtpdoctor.tui.log.view import LogView
+from mtpdoctor.tui.log.watched import watched
 from mtpdoctor.tui.messages import CopyText
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.work import in_thread
 
-T = TypeVar("T")
-_Tell = Callable[[float], None]
-_Stop = Callable[[], bool]
 NO_LOG = "No log is open. o leads to the logs of this machine."
 _PAUSE = 0.12  # seconds of quiet after a key before a search begins
 _TOLD = (Kind.ROOT, Kind.EVIDENCE, Kind.FINDING, Kind.CONSEQUENCE, Kind.READY, Kind.ERROR)
@@ -68,6 +68,7 @@ class LogRegion(Vertical):
         self._rank: str | None = None
         self._fold = False
         self._said = ""
+        self._growth = Growth()
         self._origin = 1
         self._reading: LogReading | None = None
         self._work: dict[str, Worker[Any]] = {}
@@ -79,6 +80,9 @@ class LogRegion(Vertical):
         yield view
         yield LogStatus("", markup=False)
         yield Prompt()
+
+    def on_mount(self) -> None:
+        self.set_interval(LOOK_EVERY, self._look_for_more)
 
     @property
     def view(self) -> LogView:
@@ -111,8 +115,8 @@ class LogRegion(Vertical):
         self.view.restyle()
         self._tell()
 
-    def open(self, paths: tuple[str, ...]) -> None:
-        """Open the files and show the end of the first."""
+    def open(self, paths: tuple[str, ...], *, moved: bool = False) -> None:
+        """Open the files and show the end of the first. ``moved``: the person is to stay in this region."""
         for worker in self._work.values():
             worker.cancel()
         for document in self._documents.values():
@@ -120,7 +124,8 @@ class LogRegion(Vertical):
         self._documents.clear()
         self._paths, self._file, self._marks, self._rank, self._fold = paths, 0, {}, None, False
         self._shown_of = ()
-        self.moved = False
+        self._growth = Growth()
+        self.moved = moved
         self.view.marks, self.view.ranks, self.view.pattern = {}, (), None
         self.view.show_document(None, Rows(0))
         self.view.hint = "" if paths else NO_LOG
@@ -165,32 +170,37 @@ class LogRegion(Vertical):
     async def _number(self, document: LogDocument) -> None:
         """Count the lines of a large file; the screen stays where it is."""
         shown = document.count
-        index = await self._watched("counting lines", lambda tell, stop: document.build(tell, stop))
+        index = await watched("counting lines", lambda tell, stop: document.build(tell, stop), self._tell)
         row = self.view.cursor
         document.index = index
         rows = all_rows(document)
         self.view.show_rows(rows, max(len(rows) - shown + row + 1, 1))
         self._remark()
 
-    async def _watched(self, saying: str, function: Callable[[_Tell, _Stop], T]) -> T:
-        """What ``function`` gives, from a thread; how far it is is said, and it ends when this is cancelled."""
-        share, ended = 0.0, False
+    # -- growing ---------------------------------------------------------------------------------------
+    def _look_for_more(self) -> None:
+        """Whoever looks at the end of a log that grows goes along with it."""
+        document = self._documents.get(self._file)
+        if not self.display or not self.idle or document is None or not document.numbered:
+            return
 
-        def tell(done: float) -> None:
-            nonlocal share
-            share = done
+        async def look() -> None:
+            said, index = self._growth.said, await self._growth.look(document)
+            if index is not None:
+                self._take_in(document, index)
+            if index is not None or said != self._growth.said:
+                self._tell()
 
-        job = asyncio.ensure_future(in_thread(lambda: function(tell, lambda: ended)))
-        try:
-            while not job.done():
-                await asyncio.wait({job}, timeout=0.3)
-                if not job.done():
-                    self._tell(f"{saying}, {share:.0%}")
-            return job.result()
-        except asyncio.CancelledError:
-            ended = True
-            job.cancel()
-            raise
+        self._do("more", look)
+
+    def _take_in(self, document: LogDocument, index: FileIndex) -> None:
+        at_end = self.view.at_end
+        document.index = index
+        if self._rank is None and not self._fold:
+            self.view.show_more(all_rows(document))
+        elif document.size <= CHOSEN_AGAIN:
+            self._choose_rows()
+        self._growth.taken_in(followed=at_end)
 
     def go_to(self, file: int, number: int) -> None:
         """Show a line: ``file`` counts from 0, ``number`` from 1."""
@@ -218,7 +228,7 @@ class LogRegion(Vertical):
                 files=len(self._paths),
                 rank=self._rank,
                 fold=self._fold,
-                said=self._said,
+                said=self._said or self._growth.said,
             )
 
     @on(LogView.Moved)
@@ -234,6 +244,14 @@ class LogRegion(Vertical):
         if old is not None:
             old.cancel()
         self._work[kind] = self.run_worker(job(), exit_on_error=True)
+
+    def end_work(self) -> None:
+        """End a search or a choice of lines that is under way; lines that are being counted are needed."""
+        for kind in ("find", "rows"):
+            worker = self._work.get(kind)
+            if worker is not None and not worker.is_finished:
+                worker.cancel()
+                self._tell("ended")
 
     # -- searching -------------------------------------------------------------------------------------
     def action_search(self) -> None:
@@ -258,8 +276,7 @@ class LogRegion(Vertical):
     @on(Prompt.Left)
     def _left(self) -> None:
         self.view.focus()
-        for worker in self._work.values():
-            worker.cancel()
+        self.end_work()
         self.view.pattern = None
         self.view.restyle()
         self._tell("")
@@ -293,8 +310,8 @@ class LogRegion(Vertical):
                 if not pattern.text:
                     self._tell("")
                     return
-                found, around = await self._watched(
-                    f"looking for {pattern.text}",
+                found, around = await watched(
+                    f"looking for {pattern.text} (Esc ends it)",
                     lambda tell, stop: find_round(
                         document,
                         pattern,
@@ -304,6 +321,7 @@ class LogRegion(Vertical):
                         stop=stop,
                         progress=tell,
                     ),
+                    self._tell,
                 )
             except UserError as error:
                 self._tell(str(error))
@@ -374,13 +392,15 @@ class LogRegion(Vertical):
             return
 
         async def choose() -> None:
-            rows = await self._watched(
-                "choosing lines",
+            at_end = self.view.at_end
+            rows = await watched(
+                "choosing lines (Esc ends it)",
                 lambda tell, stop: chosen_rows(
                     document, rank=rank, fold=fold, keep=keep, stop=stop, progress=tell
                 ),
+                self._tell,
             )
-            self.view.show_rows(rows, self.view.number)
+            self.view.show_rows(rows, document.count if at_end else self.view.number)
             hidden = document.count - len(rows)
             self._tell(f"{hidden:,} line{'' if hidden == 1 else 's'} hidden")
 

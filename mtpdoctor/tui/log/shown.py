@@ -41,7 +41,12 @@ def shown_of(
 ) -> Shown:
     """``left_out``: bytes of the line behind ``raw``. A line that holds several (bars that overwrite each
     other, an escaped message) is shown as one; of bars the last."""
-    parts = _without_overwritten(logical_lines(raw, number, file, transports))
+    return shown_parts(logical_lines(raw, number, file, transports), clean, left_out=left_out)
+
+
+def shown_parts(lines: tuple[Line, ...], clean: Callable[[str], str] = masked, *, left_out: int = 0) -> Shown:
+    """As ``shown_of``, from the logical lines (at least one) of a physical one."""
+    parts = _without_overwritten(lines)
     first = parts[0]
     text = _JOINT.join(
         part.text.rstrip() if i < len(parts) - 1 else part.text for i, part in enumerate(parts)

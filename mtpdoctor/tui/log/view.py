@@ -43,7 +43,7 @@ class LogView(ScrollView, can_focus=True):
         Binding("pageup,b", "page(-1)", "Page up", show=False),
         Binding("pagedown,space", "page(1)", "Page down", show=False),
         Binding("home,g", "go_row(0)", "First line", show=False),
-        Binding("end,G", "go_row(-1)", "Last line", show=False),
+        Binding("end,G", "go_row(-1)", "Last line; there, a growing log is followed", show=False),
         Binding("left", "sideways(-1)", "To the left", show=False),
         Binding("right", "sideways(1)", "To the right", show=False),
         Binding("w", "wrap", "Wrap long lines, or cut them", show=False),
@@ -94,6 +94,15 @@ class LogView(ScrollView, can_focus=True):
         self._see(row)
         self._fresh()
 
+    def show_more(self, rows: Rows) -> None:
+        """The document has grown: who stands at its end goes along."""
+        at_end = self.at_end
+        self.rows = rows
+        self._lines.clear()
+        self._resized()
+        if at_end:
+            self.go_row(len(rows) - 1)
+
     def restyle(self) -> None:
         """Marks, search pattern or cleaning have changed."""
         self._stages = any(mark.kind is Kind.STAGE for mark in self.marks.values())
@@ -126,6 +135,11 @@ class LogView(ScrollView, can_focus=True):
     def number(self) -> int:
         """The line that the cursor stands on."""
         return self.rows.number(self.cursor) if len(self.rows) else 0
+
+    @property
+    def at_end(self) -> bool:
+        """The cursor stands on the last row."""
+        return self.cursor >= len(self.rows) - 1
 
     @property
     def columns(self) -> Layout:

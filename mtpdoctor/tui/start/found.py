@@ -30,6 +30,8 @@ class Found:
     detail: str  # size and age, pid, state
     paths: tuple[str, ...] = ()
     why: str = ""
+    at: float = 0.0  # of a file: when it was written last, seconds since the epoch
+    of: int = 0  # how many of this kind there are, where not all are offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,10 @@ class Places:
 
 def find(places: Places) -> tuple[Found, ...]:
     """Everything, the likeliest first."""
-    out: list[Found] = []
-    if places.runs is not None:
-        out += newest(places.runs, "run", places.now, deep=True)
-    if places.here is not None:
-        out += newest(places.here, "here", places.now)
+    kept = newest(places.runs, "run", places.now, deep=True) if places.runs is not None else []
+    here = newest(places.here, "here", places.now) if places.here is not None else []
+    # which of both is newer is likelier to be what the person has in mind
+    out = here + kept if here and (not kept or here[0].at > kept[0].at) else kept + here
     if places.processes is not None:
         out += places.processes()
     if places.containers is not None:
@@ -79,7 +80,14 @@ def newest(folder: Path, kind: str, now: float | None, *, deep: bool = False) ->
                 logs.append((info.st_mtime, info.st_size, path))
     logs.sort(reverse=True)
     return [
-        Found(kind, os.path.relpath(path, folder), _detail(size, None if now is None else now - at), (path,))
+        Found(
+            kind,
+            os.path.relpath(path, folder),
+            _detail(size, None if now is None else now - at),
+            (path,),
+            at=at,
+            of=len(logs) if len(logs) > _MOST else 0,
+        )
         for at, size, path in logs[:_MOST]
     ]
 

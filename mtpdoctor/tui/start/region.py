@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from mtpdoctor.text import one_line
 from mtpdoctor.tui.messages import OpenContainer, OpenLog
 from mtpdoctor.tui.session import Session
+from mtpdoctor.tui.shown import shown_line
 from mtpdoctor.tui.start.found import Found, Places, find
 from mtpdoctor.tui.start.suggest import PathSuggester
 from mtpdoctor.tui.styles import beside
@@ -41,7 +41,10 @@ class StartRegion(Vertical):
     """Offers what there is; ``places`` says where to look (tests give their own)."""
 
     DEFAULT_CSS = beside(__file__)
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "path", "Type a path", key_display="/")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "path", "Type a path", key_display="/"),
+        Binding("escape,down", "leave_path", "From the path back to the list", show=False),
+    ]
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -78,9 +81,12 @@ class StartRegion(Vertical):
                 if kind:
                     options.add_option(Option("", disabled=True))
                 kind = each.kind
-                options.add_option(Option(Content.styled(_TITLES[kind], "bold $text-accent"), disabled=True))
+                count = sum(f.kind == kind for f in found)
+                rest = f"  the newest {count} of {each.of:,}; / takes any path" if each.of else ""
+                title = Content.assemble((_TITLES[kind], "bold $text-accent"), (rest, "$text-muted"))
+                options.add_option(Option(title, disabled=True))
             first, second = (each.title, each.detail) if each.kind != "sample" else (each.detail, each.title)
-            text = Content.assemble(f"  {one_line(first)}  ", (one_line(second), "$text-muted"))
+            text = Content.assemble(f"  {shown_line(first)}  ", (shown_line(second), "$text-muted"))
             options.add_option(Option(text, id=str(i)))
         options.highlighted = next((n for n, o in enumerate(options.options) if not o.disabled), None)
         if self.display and self.app.focused in (None, self, self.query_one(Input)):
@@ -98,19 +104,31 @@ class StartRegion(Vertical):
         elif found.kind == "container":
             self.post_message(OpenContainer(found.title))
         else:
-            self.notify(one_line(found.why), markup=False)
+            self.notify(found.why)
 
     def action_path(self) -> None:
         self.query_one(Input).focus()
+
+    def action_leave_path(self) -> None:
+        self.query_one(OptionList).focus()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Esc is the application's where no path is being typed."""
+        return action != "leave_path" or self.query_one(Input).has_focus
 
     @on(Input.Submitted)
     def _typed(self, event: Input.Submitted) -> None:
         event.stop()
         paths, missing = paths_of(event.value)
         if missing:
-            self.notify(f"{one_line(missing)}: no such file", severity="error", markup=False)
+            self.notify(f"{missing}: {_why_not(missing)}", severity="error")
         elif paths:
             self.post_message(OpenLog(paths))
+
+
+def _why_not(path: str) -> str:
+    where = os.path.expanduser(path)
+    return "is a folder: name the log file in it" if os.path.isdir(where) else "no such file"
 
 
 def paths_of(text: str) -> tuple[tuple[str, ...], str | None]:
