@@ -99,6 +99,18 @@ def test_the_first_in_time_counts_not_the_first_in_the_file(exception: str, othe
     assert any(("Connection closed" if others == "peers" else "Watchdog caught") in text for text in shown)
 
 
+def test_what_a_launch_went_on_after_does_not_explain_an_exception_that_no_rule_knows() -> None:
+    told = (
+        Path(__file__).parent / "data" / "public_reports" / "ready_no_p2p_and_gloo_warnings.log"
+    ).read_text(encoding="utf-8")
+    lines = [line.removeprefix("sglang-1  | ") for line in told.split("\n")]
+    warned = lines[: next(i for i, line in enumerate(lines) if "fired up" in line)]
+    assert any("peer access is not supported" in line for line in warned)
+    report = report_of([*warned, *died("16:50:43", "TP1", UNKNOWN), *QUIT])
+    assert root_of(report) == UNKNOWN
+    assert report.diagnoses[0].rule is None
+
+
 def test_without_times_the_order_of_the_file_counts() -> None:
     untimed = [line.replace("[2026-05-01 10:15:31 TP3] ", "") for line in died("10:15:31", "TP3", UNKNOWN)]
     late = UNKNOWN.replace("KeyError", "IndexError")

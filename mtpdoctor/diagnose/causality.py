@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from mtpdoctor.diagnose.failures import Failure, collect
 from mtpdoctor.diagnose.order import in_time
 from mtpdoctor.kb.types import Match, Role
+from mtpdoctor.log.survival import got_further
 from mtpdoctor.log.types import Attempt, EventKind, Line
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
@@ -46,7 +47,7 @@ def find_causes(attempt: Attempt, matches: Sequence[Match]) -> Causality:
     first = _first(open_failures, attempt)
     if first is None:
         return Causality((), _consequences(attempt, matches, failures, None, ()))
-    root = _explained_by(first, open_failures)
+    root = _explained_by(first, open_failures, attempt)
     causes = [_cause(root, open_failures)]
     for failure in open_failures:
         if len(causes) >= MAX_CAUSES:
@@ -88,8 +89,11 @@ def _first(failures: Sequence[Failure], attempt: Attempt) -> Failure | None:
     return failures[-1] if failures else None
 
 
-def _explained_by(first: Failure, failures: Sequence[Failure]) -> Failure:
-    """The failure that explains the first one, or itself."""
+def _explained_by(first: Failure, failures: Sequence[Failure], attempt: Attempt) -> Failure:
+    """The failure that explains the first one, or itself.
+
+    What no rule knows is not explained by a line that the launch went on after: nothing ties the two.
+    """
     if first.specific:
         return first
     for failure in failures:
@@ -97,7 +101,9 @@ def _explained_by(first: Failure, failures: Sequence[Failure]) -> Failure:
             return failure
     specific = [f for f in failures if f.specific and f is not first]
     earlier = failures[: next(i for i, f in enumerate(failures) if f is first)]
-    before = [f for f in earlier if f.specific]
+    before = [
+        f for f in earlier if f.specific and (first.matches or f.fatal or not got_further(attempt, f.start))
+    ]
     if before:
         return before[-1]
     if first.matches and specific:  # a symptom here, the cause named by another rank or process

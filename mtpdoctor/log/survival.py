@@ -44,10 +44,12 @@ def goes_on(event: RawEvent, healthy: Sequence[Line], ready: Line | None) -> boo
 
 
 def got_further(attempt: Attempt, line: Line) -> bool:
-    """Did the launch enter a stage, in the same stream and on the same rank, after the line?"""
-    return any(
-        m.line.key > line.key
-        and (m.line.file, m.line.stream) == (line.file, line.stream)
-        and (line.rank is None or m.rank == line.rank)
-        for m in attempt.marks
-    )
+    """Did the launch enter a stage, in the same stream and on the same rank, after the line?
+
+    A stream or rank that enters no stage anywhere is another name of one that does (torch's ``[rank1]``): then
+    any of the file will do.
+    """
+    here = [m for m in attempt.marks if m.line.file == line.file]
+    same = [m for m in here if m.line.stream == line.stream] or here
+    rank = line.rank if any(m.rank == line.rank for m in same) else None
+    return any(m.line.key > line.key and (rank is None or m.rank == rank) for m in same)
