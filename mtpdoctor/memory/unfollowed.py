@@ -44,6 +44,9 @@ def not_followed(launch: Launch, model: ModelFacts | None) -> str | None:
     architecture = (model.architecture or "") if model is not None else ""
     if architecture.startswith(_ARCHITECTURES):
         return f"{architecture} keeps caches of a kind that the sum does not follow"
+    ranks = launch.attention_tp
+    if model is not None and model.heads and model.heads % ranks:
+        return f"{model.heads} attention heads cannot be shared out evenly over {ranks} ranks"
     method = launch.arguments.text("quantization")
     known = shrink(launch) is not None or model is None or model.quantization is not None
     if method is not None and launch.arguments.typed("quantization") and not known:

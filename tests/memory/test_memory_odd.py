@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from memory_sums import host, model, sum_of
 
 from mtpdoctor.memory.types import MemorySum
+from mtpdoctor.records import replace
 
 RELEASES = ("0.4.6", "0.5.2", "0.5.6", "0.5.7", "0.5.9", "0.5.13.post1", "0.5.17", "0.5.23")
 NAMES = ("Llama-3.1-8B", "Qwen3-Next-80B-A3B", "gpt-oss-20b", "DeepSeek-V3.2", "Nemotron-Nano-9B", "Kimi-Linear-48B-A3B")  # fmt: skip
@@ -90,3 +91,34 @@ def test_a_share_out_of_its_range_does_not_fit(fraction: str, trouble: str) -> N
     assert found.fits is False and found.trouble == trouble
     value = found.advice[0].value
     assert value is None or 0.3 < value < 0.98
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "says"),
+    [
+        ("--tp-size 3", "Llama-3.1-8B", "32 attention heads cannot be shared out evenly over 3 ranks"),
+        ("--json-model-override-args '{\"a\": 1}'", "Llama-3.1-8B", "--json-model-override-args"),
+        ("--quantization some_new_scheme", "Llama-3.1-8B", "--quantization some_new_scheme"),
+        ("--cpu-offload-gb 600 --tp 2", "DeepSeek-V3", "--cpu-offload-gb"),
+    ],
+)
+def test_what_the_sum_does_not_follow_is_not_decided_and_says_why(options: str, name: str, says: str) -> None:
+    found = summed(options, name)
+    assert found.fits is None
+    assert found.numbers["sure"] is False
+    assert any(note.startswith("Not decided: ") and says in note for note in found.notes)
+
+
+def test_an_architecture_with_caches_of_its_own_is_not_decided() -> None:
+    other = replace(model("DeepSeek-V3"), architecture="DeepseekV4ForCausalLM")
+    found = sum_of(
+        "python -m sglang.launch_server --model-path /m --tp 8", "0.5.23", other, host(79.6, count=8)
+    )
+    assert found.fits is None and found.numbers["sure"] is False
+
+
+def test_a_model_without_layers_never_fits() -> None:
+    for layers in (0, 10**12):
+        odd = replace(model("Llama-3.1-8B"), layers=layers, layer_kinds=())
+        found = sum_of("python -m sglang.launch_server --model-path /m", "0.5.23", odd, host(79.6))
+        assert found.fits is not True

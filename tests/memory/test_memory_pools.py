@@ -57,6 +57,8 @@ def test_no_launch_breaks_the_sum(
 @given(st.sampled_from(MODELS), st.sampled_from(["0.5.9", "0.5.13.post1", "0.5.20"]))
 def test_the_best_fraction_fits_and_below_the_least_nothing_does(name: str, release: str) -> None:
     of, on = model(name), host(139.8, count=8)
+    if of.heads is not None and of.heads % 8:
+        return  # eight ranks cannot share them
     numbers = sum_of(flags(tp_size=8), release, of, on).numbers
     if "fraction_best" not in numbers:
         return
