@@ -14,6 +14,7 @@ from mtpdoctor.host.requirements import requirement_facts
 from mtpdoctor.host.types import Gpu, GpuProcess, HostFacts, PythonEnvironment
 
 KERNELS = ("sglang-kernel", "sgl-kernel")  # the second is its name until SGLang 0.5.9
+_MOST_PROCESSES = 64  # those that hold most: a command with thousands of numbers helps nobody
 _SGLANG = ("sglang::", "sglang.launch_server", "sglang.srt", "sglang serve", "sgl_diffusion")
 
 
@@ -84,6 +85,7 @@ def _memory(host: HostFacts, gpus: tuple[Gpu, ...]) -> dict[str, Any]:
     leftovers = [h for h in holders if h[0].parent == 1 and 1 not in ours and _is_sglang(h[0])]
     others = [h for h in holders if h not in leftovers]
     for name, some in (("leftover", leftovers), ("other", others)):
+        some = sorted(some, key=lambda held: -sum(gib for _, gib in held[1]))[:_MOST_PROCESSES]
         out[f"host.gpu.{name}s"] = [_said(*h) for h in some] or None
         out[f"host.gpu.{name}_pids"] = [h[0].pid for h in some] or None
     return out

@@ -79,6 +79,8 @@ def host_from_document(document: Mapping[str, Any], path: str) -> HostFacts:
     if document.get("schema") != SCHEMA:
         raise reader.error("schema", f"{SCHEMA}", document.get("schema"))
     host: HostFacts = reader.record(HostFacts, document, "")
+    env = {name: mask_variable(name, value) for name, value in host.env.items()}  # written by hand, perhaps
+    host = dataclasses.replace(host, env=env)
     if host.platform is not None and host.platform not in _PLATFORMS:
         raise reader.error("platform", f"one of {', '.join(_PLATFORMS)}", host.platform)
     return host

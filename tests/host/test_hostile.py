@@ -12,12 +12,13 @@ from recorded import RecordedNvml
 from trees import installed, venv
 
 from mtpdoctor.errors import UserError
+from mtpdoctor.host.facts import host_facts
 from mtpdoctor.host.here import host_here
 from mtpdoctor.host.nvml import gpus_here
 from mtpdoctor.host.probe import probe_machine
 from mtpdoctor.host.python import given_python, python_environments
-from mtpdoctor.host.saved import host_to_json, mask_variable
-from mtpdoctor.host.types import HostFacts, PythonEnvironment
+from mtpdoctor.host.saved import host_from_document, host_to_json, mask_variable
+from mtpdoctor.host.types import Gpu, GpuProcess, HostFacts, PythonEnvironment
 from mtpdoctor.report.probe_text import render_host
 
 NOT_SUPPORTED, LOST = {"error": 3, "said": "Not Supported"}, {"error": 15, "said": "GPU is lost"}
@@ -171,3 +172,25 @@ def test_a_pipe_among_the_metadata_holds_nothing_up(tmp_path: Path) -> None:
         str(tmp_path / "env"), {}, cwd=tmp_path, home=tmp_path, running=None, root=tmp_path
     )
     assert got[0].packages["sglang"] == "0.5.9"
+
+
+def test_secrets_of_a_host_written_by_hand_do_not_show() -> None:
+    document = {"schema": 1, "platform": "none", "gpus": [], "env": {"SGLANG_AUTH": "xyzzy"}}
+    assert "xyzzy" not in render_host(host_from_document(document, "host.json"), verbose=True)
+
+
+def test_thousands_of_processes_leave_a_command_that_can_be_pasted() -> None:
+    gpus = tuple(
+        Gpu(
+            i,
+            "H100",
+            90,
+            79.6,
+            10.0,
+            tuple(GpuProcess(1000 * i + j, 0.1 + j / 1000, "python x") for j in range(300)),
+        )
+        for i in range(16)
+    )
+    pids = host_facts(HostFacts("cuda", gpus)).look("host.gpu.other_pids")
+    assert isinstance(pids, list) and 8 <= len(pids) <= 100
+    assert 299 in pids  # one of those that hold most
