@@ -81,8 +81,10 @@ class Hangs:
         compiling = self.compiling(stage, scene)
         ranked: list[tuple[int, int, str]] = []
         for at, cause in enumerate(self.causes):
-            if stage not in cause.stages or any(
-                self._holds(c, v, scene, compiling)[0] is False for c, v in cause.must
+            seen_at_work = compiling is not None and cause.id == "compiling"  # on a loaded host: hardly busy
+            if not seen_at_work and (
+                stage not in cause.stages
+                or any(self._holds(c, v, scene, compiling)[0] is False for c, v in cause.must)
             ):
                 continue
             score = 0
@@ -93,8 +95,7 @@ class Hangs:
                     weight = _WEIGHTS.get(name, 1)
                     score += weight
                     evidence += [(-weight, what)] if what else []
-            if compiling is not None and cause.id == "compiling":
-                score += 100  # what is said before all else is told first
+            score += 100 * seen_at_work  # what is said before all else is told first
             evidence.sort(key=lambda item: item[0])
             ranked.append((-score, at, _told(cause, [what for _, what in evidence])))
         ranked.sort()

@@ -27,9 +27,13 @@ LONG = 20.0
 
 
 @pytest.fixture(autouse=True)
-def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_state(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("MTPDOCTOR_CACHE", os.environ.get("MTPDOCTOR_CACHE", str(tmp_path / "cache")))
+    monkeypatch.setenv(
+        "MTPDOCTOR_CACHE", os.environ.get("MTPDOCTOR_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    )
 
 
 def server(options: str = "") -> list[str]:

@@ -33,9 +33,11 @@ LONG = 20.0
 
 
 @pytest.fixture(autouse=True)
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def state(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("MTPDOCTOR_CACHE", os.environ.get("MTPDOCTOR_CACHE", str(tmp_path / "cache")))
+    monkeypatch.setenv(
+        "MTPDOCTOR_CACHE", os.environ.get("MTPDOCTOR_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    )
     return tmp_path / "state" / "runs"
 
 
