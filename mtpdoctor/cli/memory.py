@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 
 from mtpdoctor.cli import check as check_command
 from mtpdoctor.cli.given import add_given_arguments
 from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, EXIT_FAILURE_UNKNOWN, EXIT_OK, UserError
 from mtpdoctor.memory.types import MemorySum
+from mtpdoctor.records import replace
 
 _EXIT = {True: EXIT_OK, False: EXIT_FAILURE_DIAGNOSED, None: EXIT_FAILURE_UNKNOWN}
 

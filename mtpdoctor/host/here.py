@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from mtpdoctor.host.nvml import gpus_here
 from mtpdoctor.host.types import HostFacts
+from mtpdoctor.records import replace
 
 
 def host_here(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mtpdoctor.host.types import Gpu, HostFacts
 from mtpdoctor.host.visible import chosen
+from mtpdoctor.records import dataclass
 
 GIB = 2**30
 _NOT_SUPPORTED = 3  # NVML_ERROR_NOT_SUPPORTED

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from mtpdoctor.model.locate import cached_snapshot
 from mtpdoctor.model.quantization import Quantization, read_quantization
 from mtpdoctor.model.reading import Unreadable, parse_object, read_some
 from mtpdoctor.model.types import ModelFacts
+from mtpdoctor.records import replace
 
 _NO_CONFIG = (".gguf", ".safetensors", ".bin", ".pt")
 _MAX_BYTES = 16 * 1024 * 1024

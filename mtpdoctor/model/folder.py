@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from mtpdoctor.model.parts import Parts
 from mtpdoctor.model.types import ModelFacts, WeightFacts
 from mtpdoctor.model.weights import read_weights
+from mtpdoctor.records import replace
 
 _TOKENIZER = (
     "tokenizer.json",

@@ -7,47 +7,45 @@ that SGLang loads; the order of the questions matters (``mtp.layers.0.mlp.expert
 
 from __future__ import annotations
 
-import re
+from mtpdoctor.patterns import lazy
 
-_NUMBER = re.compile(r"\d+")
-_LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks|decoder_layers)\.(\d+)\.")
-_VISION = re.compile(
+_NUMBER = lazy(r"\d+")
+_LAYER = lazy(r"(?:^|\.)(?:layers|h|blocks|decoder_layers)\.(\d+)\.")
+_VISION = lazy(
     r"(?:^|\.)(?:visual|vision\w*|vit|image\w*|img\w*|audio\w*|video\w*|vpm|apm|resampler|patch_embed\w*"
     r"|multi_modal_projector|mm_projector|mm_\w+|aligner|sam_model|mlp1|embed_vision|embed_audio|talker|token2wav"
     r"|code2wav|siglip\w*|radio_model|sound\w*|perceiver\w*|pre_mm\w*|projector)(?:\.|$)"
 )
-_MTP = re.compile(
+_MTP = lazy(
     r"(?:^|\.)(?:mtp\w*|nextn\w*|mtp_layers|mtp_block|eh_proj|enorm|hnorm|mtp_modules|mtps|model_mtp)(?:\.|$)"
 )
-_MTP_EMBEDDING = re.compile(r"embed_tokens|shared_head\.head|embed_head|\.lm_head|^lm_head|word_embeddings")
-_LINEAR = re.compile(
+_MTP_EMBEDDING = lazy(r"embed_tokens|shared_head\.head|embed_head|\.lm_head|^lm_head|word_embeddings")
+_LINEAR = lazy(
     r"(?:^|\.)(?:linear_attn|mamba\w*|ssm|delta_net|gated_delta\w*|short_conv|conv|conv1d|A_log|D|dt_bias|dt_proj"
     r"|x_proj|in_proj|out_proj|in_proj_\w+|attention\.slope_rate|q_conv1d|k_conv1d|v_conv1d|f_a_proj|f_b_proj"
     r"|g_a_proj|g_b_proj|b_proj|recurrent\w*)(?:\.|$)"
 )
-_IN_ATTENTION = re.compile(
-    r"(?:^|\.)(?:self_attn|self_attention|attn|attention)\.(?:in_proj|out_proj)(?:\.|$)"
-)
-_REPLICATED = re.compile(
+_IN_ATTENTION = lazy(r"(?:^|\.)(?:self_attn|self_attention|attn|attention)\.(?:in_proj|out_proj)(?:\.|$)")
+_REPLICATED = lazy(
     r"(?:^|\.)(?:q_a_proj|kv_a_proj_with_mqa|fused_qkv_a_proj\w*|kv_a_proj|kv_down_proj|indexer|compressor"
     r"|e_score_correction_bias|routing_bias|router|gate|shared_expert_gate|expert_bias)(?:\.|$)"
 )
-_SHARED = re.compile(r"(?:^|\.)(?:shared_experts?|shared_mlp|shared_expert)(?:\.|$)")
-_EXPERTS = re.compile(
+_SHARED = lazy(r"(?:^|\.)(?:shared_experts?|shared_mlp|shared_expert)(?:\.|$)")
+_EXPERTS = lazy(
     r"(?:^|\.)(?:experts|local_experts|block_sparse_moe\.input_linear|block_sparse_moe\.output_linear"
     r"|switch_mlp|ffn\.experts|input_linear|output_linear)(?:\.|$)"
 )
-_NORM = re.compile(r"(?:^|\.)\w*(?:norm|layernorm|ln_\d|ln_f|ln)\w*(?:\.|$)|(?:^|\.)norm\d?(?:\.|$)")
-_HEAD = re.compile(r"(?:^|\.)(?:lm_head|embed_out|output_layer|head)(?:\.|$)|^output\.")
-_EMBEDDING = re.compile(
+_NORM = lazy(r"(?:^|\.)\w*(?:norm|layernorm|ln_\d|ln_f|ln)\w*(?:\.|$)|(?:^|\.)norm\d?(?:\.|$)")
+_HEAD = lazy(r"(?:^|\.)(?:lm_head|embed_out|output_layer|head)(?:\.|$)|^output\.")
+_EMBEDDING = lazy(
     r"(?:^|\.)(?:embed_tokens\w*|tok_embeddings|wte|wpe|word_embeddings\w*|embed|embedding|embeddings|embed_in"
     r"|token_embd)(?:\.|$)"
 )
-_ATTENTION = re.compile(
+_ATTENTION = lazy(
     r"(?:^|\.)(?:self_attn|self_attention|attention|attn|q_proj|k_proj|v_proj|o_proj|qkv_proj|qkv|c_attn"
     r"|query_key_value|wqkv|wq|wk|wv|wo|q_b_proj|kv_b_proj|sinks|attn_\w+)(?:\.|$)"
 )
-_MLP = re.compile(
+_MLP = lazy(
     r"(?:^|\.)(?:mlp\w*|feed_forward|ffn|gate_proj|up_proj|down_proj|gate_up_proj|w1|w2|w3|c_fc|c_proj|fc1|fc2"
     r"|dense_h_to_4h|dense_4h_to_h|block_sparse_moe)(?:\.|$)"
 )
