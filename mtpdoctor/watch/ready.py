@@ -342,7 +342,7 @@ def _words(samples: list[Sample], *, random: bool, ids_only: bool) -> str:
         text = " ".join(one_line(sample.text).split())
         if text:
             asked = " ".join(prompt.split())[-_ASKED:]
-            return f'"...{asked}" -> "{text}"' + (" (random weights)" if random else "")
+            return ("(random weights) " if random else "") + f'"...{asked}" -> "{text}"'
     return "nothing to be read: blanks and special tokens" + (f" ({tokens})" if ids else "")
 
 

@@ -347,3 +347,12 @@ def test_acceptance_is_the_mean_over_steps(answers: list[tuple[int, float]]) -> 
     lengths = [s.tokens / (s.steps or 1) for s in samples]
     assert min(lengths) - 1e-9 <= found.length <= max(lengths) + 1e-9
     assert found.accepted >= 0
+
+
+def test_what_was_answered_is_shown_so_that_a_person_can_judge_it() -> None:
+    with answering() as target:
+        assert prove(target, 20).said.startswith('"...')
+        assert 'Spain is" -> "' in prove(target, 20).said
+        assert "random weights" in prove(replace(target, random_weights=True), 20).said
+    with answering(skip_tokenizer_init=True) as target:
+        assert "no text: --skip-tokenizer-init" in prove(target, 20).said
