@@ -157,10 +157,11 @@ class _Page:
         bar = self.bar(found)
         if bar:
             yield f"  {bar}"
-        name_width = max((len(t.name) for t in found.terms), default=0)
+        scale = self.scale(found) if bar else ""
+        name_width = max([len(scale), *(len(t.name) for t in found.terms)])
         printed = any(t.printed_gib is not None for t in found.terms)
         column = f"  {'printed':>7}" if printed else ""
-        yield self.style("dim", f"    {self.scale(found) if bar else '':<{name_width}}  {'GiB':>7}{column}")
+        yield self.style("dim", f"    {scale:<{name_width}}  {'GiB':>7}{column}")
         for term in found.terms:
             yield from self.term(term, name_width, printed)
         if found.left_gib is not None:
