@@ -92,6 +92,8 @@ class DoctorApp(Acting):
             self.register_theme(theme)
         self.theme = THEMES[self._theme_name].name
         self.heed_signals()
+        # back from the shell: the terminal is empty
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         self.update(self.session)
         self.query_one(StartRegion).discover(self.work, self._places)
         self.begin()
@@ -122,6 +124,8 @@ class DoctorApp(Acting):
     def action_region(self, name: str) -> None:
         if len(self.screen_stack) > 1:  # a dialog stands before the regions
             return
+        if name != self.region:
+            self.clear_notifications()  # what was told of the region that is left stands before this one
         self.query_one(RegionTabs).active = name
         self.query_one(ContentSwitcher).current = name
         self._show(name)
@@ -141,6 +145,11 @@ class DoctorApp(Acting):
         for command in super().get_system_commands(screen):
             if command.title in ("Quit", "Screenshot"):
                 yield command
+
+    def push_screen(self, *args: Any, **how: Any) -> Any:
+        """As Textual's; what was told before does not stand in front of a dialog."""
+        self.clear_notifications()
+        return super().push_screen(*args, **how)
 
     # -- the application's own keys --------------------------------------------------------------------
     def action_help(self) -> None:

@@ -14,6 +14,11 @@ from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.styles import beside
 
 _STYLES = {"failed": "$text-error bold", "ready": "$text-success bold", "unfinished": "$text-warning bold"}
+_CHECKED = {
+    "reject": ("  WOULD NOT START", "$text-error bold"),
+    "accept": ("  WOULD START", "$text-success bold"),
+    "unknown": ("  NOT DECIDED", "$text-warning bold"),
+}
 _SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -66,6 +71,10 @@ class TitleLine(Widget):
             version = report.sglang_version or report.release_range
             if version:
                 words.append((f"  SGLang {clean.line(version)}", "$text-muted"))
+        elif session.check is not None and not session.logs:
+            words.append(_CHECKED.get(session.check.verdict, session.check.verdict))
+            if session.check.sglang_version:
+                words.append((f"  SGLang {one_line(session.check.sglang_version)}", "$text-muted"))
         elif not session.logs:
             words.append(("  the doctor for SGLang servers that do not start", "$text-muted"))
         return words

@@ -99,10 +99,14 @@ async def test_rows_lead_by_key_and_by_mouse(size: tuple[int, int], tmp_path: Pa
         await pilot.press("down")
         seen = {app.focused}
         rows = list(app.query(Leads))
-        for _ in range(60):
-            app.query_one(DiagnosisPage).action_step(1)
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+        page = app.query_one(DiagnosisPage)
+        for _ in range(300):
+            before = app.focused, page.scroll_y
+            page.action_step(1)
+            for _ in range(40):  # turns of the loop until the step is done: cheaper than waiting for quiet
+                await asyncio.sleep(0)
+                if before != (app.focused, page.scroll_y):
+                    break
             if isinstance(app.focused, Leads):
                 seen.add(app.focused)
             if len(seen) == len(rows):

@@ -264,3 +264,9 @@ def test_a_half_typed_command_is_tried() -> None:
     assert trying.verdict("python -m").kind == "bad"
     assert trying.verdict(made.COMMAND + " --no-such-flag").kind == "bad"
     assert trying.verdict(made.COMMAND).kind in ("good", "open", "bad")
+
+
+def test_while_a_log_is_read_and_where_it_cannot_be_the_page_says_so() -> None:
+    reading = Session(Given(), logs=("server.log",))
+    assert "being read" in empty_words(reading)
+    assert "could not be diagnosed" in empty_words(replace(reading, errors=("it is binary data",)))

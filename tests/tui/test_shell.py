@@ -68,8 +68,17 @@ async def test_a_command_without_a_log_is_checked() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         assert app.session.check is not None
-        assert app.session.check.verdict in screen_text(app).lower() or "start" in screen_text(app)
         assert "There is no log" in screen_text(app)
+        await pilot.press("e")
+        await pilot.pause()
+        assert len(app._notifications) == 1
+        title = screen_text(app).splitlines()[0]
+        assert {"reject": "WOULD NOT START", "accept": "WOULD START", "unknown": "NOT DECIDED"}[
+            app.session.check.verdict
+        ] in title
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert not len(app._notifications), "what was told does not stand before the help"
 
 
 async def test_an_unreadable_log_is_said_and_leads_on() -> None:
@@ -217,6 +226,17 @@ async def test_osc52_is_what_the_terminal_gets(monkeypatch: pytest.MonkeyPatch) 
         assert f"\x1b]52;c;{base64.b64encode('grüß'.encode()).decode()}\a" in written
 
 
+async def test_back_from_the_shell_all_is_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = app_of(HEALTHY)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        drawn: list[Any] = []
+        display = app._display
+        monkeypatch.setattr(app, "_display", lambda *a: drawn.append(a) or display(*a))
+        app.app_resume_signal.publish(app)
+        await until(pilot, lambda: bool(drawn), "the screen")
+
+
 async def test_export_writes_what_the_command_line_prints(tmp_path: Path) -> None:
     app = app_of(FAILED)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -284,11 +304,11 @@ async def test_the_log_stands_beside_the_diagnosis_where_there_is_room() -> None
     async with app.run_test(size=(140, 40)) as pilot:
         await settled(pilot)
         await pilot.press("2")
-        for row in app.query(Leads):
-            if isinstance(row.part, Place):
-                row.focus()
-                await pilot.pause()
-                assert f"line {row.part.number} of 92" in screen_text(app), "it goes along"
+        places = {row.part.number: row for row in app.query(Leads) if isinstance(row.part, Place)}
+        for number in (max(places), min(places)):
+            places[number].focus()
+            await pilot.pause()
+            assert f"line {number} of 92" in screen_text(app), "it goes along"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -101,6 +101,10 @@ def why_of(offer: Offer) -> tuple[tuple[str, str], ...]:
 def empty_words(session: Session) -> str:
     """What stands in place of the list where there is nothing to offer."""
     report = session.report
+    if report is None and session.logs:
+        if session.errors:
+            return "Nothing to fix: the log could not be diagnosed (2 says why)."
+        return "The log is being read ..."
     if report is None and session.base is None:
         return (
             "Nothing to fix yet.\n\nOpen the log of a failed launch (1), or start the doctor with a command:\n"
