@@ -68,7 +68,7 @@ def test_an_unknown_failure(tmp_path: Path) -> None:
     assert first["rule"] is None
     assert first["root"]["line"] == 7
     assert first["root"]["rank"] == "TP1"
-    assert first["fixes"] == []
+    assert [(f["safety"], f["edits"]) for f in first["fixes"]] == [("manual", [])]  # of its kind: upgrade
     assert [c["line"] for c in first["consequences"]] == [9]
 
 

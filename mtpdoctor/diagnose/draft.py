@@ -63,7 +63,7 @@ def failure_in(reading: LogReading, knowledge: Knowledge, number: int | None = N
     if attempt is None:
         raise UserError("there is nothing in the log")
     case, _ = case_of(reading, attempt, Given())
-    matches = match_rules(knowledge, reading, attempt, case.facts)
+    matches = match_rules(knowledge, reading, attempt, case.facts, advice=False)
     if number is not None:
         line = _line(reading, number)
         traceback = _traceback_of(attempt, line)

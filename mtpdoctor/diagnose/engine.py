@@ -11,7 +11,7 @@ from mtpdoctor.diagnose.dating import date_log, in_words
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.memory import asks_memory, sum_of, with_model_here
 from mtpdoctor.diagnose.remedies import facts_for, fixes_of, launch_facts
-from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
+from mtpdoctor.diagnose.types import Diagnosis, Finding, Fix, Report
 from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb.load import Knowledge
@@ -27,6 +27,7 @@ from mtpdoctor.log.survival import got_further
 from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading, Stage
 
 if TYPE_CHECKING:
+    from mtpdoctor.diagnose.advice import Advice
     from mtpdoctor.diagnose.raise_site import SourceSays
     from mtpdoctor.memory.types import MemorySum
 
@@ -51,7 +52,7 @@ def diagnose(
     if attempt is None:
         return Report(outcome, Stage.ENV.value, None, None, None, (), (), 0, files, reading.notes)
     case, notes = case_of(reading, attempt, given)
-    matches = match_rules(knowledge, reading, attempt, case.facts)
+    matches = match_rules(knowledge, reading, attempt, case.facts, advice=False)
     causality = find_causes(attempt, matches) if outcome in ("failed", "unfinished") else Causality((), ())
     if outcome == "unfinished":  # only what a rule knows makes a launch without an end a failed one
         known = (c for c in causality.causes if c.match and not _outlived(c, attempt))
@@ -141,6 +142,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         from mtpdoctor.diagnose.unknown import next_steps, title_of
 
         said = _source_says(cause, case, knowledge)
+        advice = _advice(cause, case, knowledge, ())
         return Diagnosis(
             rule=None,
             title=title_of(cause),
@@ -151,10 +153,10 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
             ranks=cause.ranks,
             evidence=(),
             consequences=consequences,
-            references=(),
-            fixes=said.fixes if said else (),
+            references=advice.references,
+            fixes=(*(said.fixes if said else ()), *advice.fixes),
             chain=cause.chain,
-            next_steps=(*(said.steps if said else ()), *next_steps(cause, case)),
+            next_steps=(*advice.steps, *(said.steps if said else ()), *next_steps(cause, case)),
             raised=root_traceback(cause),
         )
     rule = match.rule
@@ -163,6 +165,10 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
     if not any(fix.edits for fix in fixes) and rule.source == "sglang":
         said = _source_says(cause, case, knowledge)
         fixes += said.fixes if said else ()
+    steps: tuple[str, ...] = ()
+    if rule.generic:  # it names a symptom: what is known of the kind of failure says more
+        advice = _advice(cause, case, knowledge, fixes)
+        fixes, steps = advice.fixes, advice.steps
     return Diagnosis(
         rule=rule.id,
         title=fill(rule.title, facts, match.captures),
@@ -176,10 +182,17 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         references=rule.refs,
         fixes=fixes,
         chain=cause.chain,
+        next_steps=steps,
         marks=_marks(match),
         captures=tuple(match.captures.items()),
         raised=root_traceback(cause),
     )
+
+
+def _advice(cause: Cause, case: Case, knowledge: Knowledge, fixes: tuple[Fix, ...]) -> Advice:
+    from mtpdoctor.diagnose.advice import advice_on  # only where no rule knows the cause
+
+    return advice_on(cause, case, knowledge, fixes)
 
 
 def _source_says(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:

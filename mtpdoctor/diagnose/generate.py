@@ -7,10 +7,10 @@ flag tables know and no rule could list.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from difflib import SequenceMatcher
 
-from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
+from mtpdoctor.case import Case
+from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.help import FlagHelp, HelpKind, explain_choice, explain_unknown
@@ -29,13 +29,17 @@ _KEEPS_MEANING = frozenset(
 MAX_SHOWN = 12
 
 
-def generated_remedies(generator: str, captures: Mapping[str, str], release: Release | None) -> list[Remedy]:
-    """Remedies for the flag(s) that argparse named; one set of edits for all unknown flags together."""
+def generated_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
+    """Remedies for the flag(s) that argparse named, one set of edits for all unknown flags together; for a
+    kind of failures, what ``kinds`` computes."""
+    captures, release = match.captures, case.release
     if generator == "unknown-flag":
         return _unknown_flags(captures.get("arguments", ""), release)
     if generator == "bad-choice":
         return _bad_choice(captures.get("flag", ""), captures.get("value", ""), release)
-    raise ValueError(f"no generator {generator!r}")
+    from mtpdoctor.diagnose.kinds import kind_remedies
+
+    return kind_remedies(generator, match, case)
 
 
 def unknown_arguments(text: str) -> list[tuple[str, str | None]]:

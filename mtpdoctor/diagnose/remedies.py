@@ -92,7 +92,7 @@ def _expanded(match: Match, case: Case) -> list[Remedy]:
         else:
             from mtpdoctor.diagnose.generate import generated_remedies  # few rules have them
 
-            out.extend(generated_remedies(remedy.generate, match.captures, case.release))
+            out.extend(generated_remedies(remedy.generate, match, case))
     return out
 
 

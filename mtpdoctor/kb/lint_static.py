@@ -41,8 +41,13 @@ def check(rules: Sequence[Rule], ids: set[str]) -> list[Problem]:
 def _words(rule: Rule) -> Iterator[str]:
     if len(rule.title) > MAX_TITLE:
         yield f"the title has {len(rule.title)} characters (at most {MAX_TITLE})"
-    if rule.role is Role.CAUSE and not rule.remedies:
-        yield "a cause without remedies"
+    if rule.role in (Role.CAUSE, Role.ADVICE) and not rule.remedies:
+        yield "a cause without remedies" if rule.role is Role.CAUSE else "advice without remedies"
+    if rule.role is Role.ADVICE:
+        if any(r.safety is Safety.SAFE and not r.generate for r in rule.remedies):
+            yield "advice knows the kind of a failure only: its remedies are risky or manual"
+        if rule.evidence == "confirmed" or rule.predicts is not None or rule.explains:
+            yield "advice is no cause: neither confirmed, nor a prediction, nor explaining other rules"
     if rule.match and not rule.examples.get("bad"):
         yield "examples.bad is missing: the rule must show a log on which it fires"
     if rule.match and not rule.examples.get("ok"):

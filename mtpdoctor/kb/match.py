@@ -15,7 +15,7 @@ from typing import Any
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.knowledge import Knowledge
-from mtpdoctor.kb.types import Match, Pattern, Rule, Span
+from mtpdoctor.kb.types import Match, Pattern, Role, Rule, Span
 from mtpdoctor.log.quoted import quotes_request
 from mtpdoctor.log.types import Attempt, Line, LogReading, Traceback
 from mtpdoctor.records import dataclass
@@ -53,15 +53,24 @@ class _Place:
     outer: Traceback | None
 
 
-def match_rules(knowledge: Knowledge, reading: LogReading, attempt: Attempt, facts: Facts) -> Matches:
+def match_rules(
+    knowledge: Knowledge,
+    reading: LogReading,
+    attempt: Attempt,
+    facts: Facts,
+    *,
+    advice: bool | None = None,
+) -> Matches:
     """Every match of every rule in the attempt: by rule id, then line order.
 
     A rule whose ``when`` is false is silent; where it is unknown the match is not ``certain``. A
     message counts as evidence even in a release where the rule does not expect it (development
     builds): such a match has less confidence and a note, and gives way to a match of the same line
     by a rule that does expect it.
+
+    ``advice``: True for the rules of role advice only, False for all others.
     """
-    return _Matcher(reading, attempt, facts).run(knowledge)
+    return _Matcher(reading, attempt, facts).run(knowledge, advice)
 
 
 class _Matcher:
@@ -76,10 +85,13 @@ class _Matcher:
         self._places: list[_Place] | None = None
         self._owner: dict[tuple[int, int, int], _Place] | None = None
 
-    def run(self, knowledge: Knowledge) -> Matches:
+    def run(self, knowledge: Knowledge, advice: bool | None) -> Matches:
         found: list[tuple[Match, bool]] = []
         skipped: list[str] = []
         for head in knowledge.heads:
+            of_kinds = head.role == Role.ADVICE.value
+            if advice is not None and advice is not of_kinds:
+                continue
             if not any(self.reading.hits.count(literal) for literal in head.literals):
                 continue
             rule = knowledge.by_id[head.id]
@@ -93,7 +105,7 @@ class _Matcher:
                 skipped.append(rule.id)
             expected = rule.releases.holds(self.release) is not False
             found.extend((m, expected) for m in matches)
-        expected_lines = {m.line.key for m, expected in found if expected}
+        expected_lines = {m.line.key for m, expected in found if expected and m.rule.role is not Role.ADVICE}
         return Matches(
             (m for m, expected in found if expected or m.line.key not in expected_lines), tuple(skipped)
         )

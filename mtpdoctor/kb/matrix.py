@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One example. ``undeclared`` are specific causes that fire without being named in ``also`` or ``explains``;
+    """One example. ``fires`` leaves out advice, whose patterns are wide by design, but for the rule itself. ``undeclared`` are specific causes that fire without being named in ``also`` or ``explains``;
     ``wrong`` says that the rule is silent on its bad or speaks on its ok example."""
 
     rule: str
@@ -78,7 +78,11 @@ def matrix_of(rules: Iterable[Rule], knowledge: Knowledge, hooks: Hooks | None =
         for kind in ("bad", "ok"):
             for example in rule.examples.get(kind, ()):
                 matches, _, _ = matches_in(example["log"], knowledge, example, hooks)
-                fires = tuple(dict.fromkeys(m.rule.id for m in matches))
+                fires = tuple(
+                    dict.fromkeys(
+                        m.rule.id for m in matches if m.rule.id == rule.id or m.rule.role is not Role.ADVICE
+                    )
+                )
                 place = origin_problem(rule, "", example["line"])
                 rows.append(
                     Row(

@@ -8,7 +8,7 @@ from mtpdoctor.kb.types import Role, Rule
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, release_or_none
 
-_ROLES = (Role.CAUSE, Role.DEGRADES, Role.CONSEQUENCE, Role.NOISE)
+_ROLES = (Role.CAUSE, Role.DEGRADES, Role.CONSEQUENCE, Role.NOISE, Role.ADVICE)
 PASTED = 24  # characters from which a text may be a message, not only words
 
 

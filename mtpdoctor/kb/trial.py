@@ -119,7 +119,8 @@ def rules_on(
         return {}
     wanted = {m.line.key for m in matches}
     out: dict[tuple[int, int, int], list[Rule]] = {}
-    for other in match_rules(knowledge, reading, reading.attempt, facts or make_facts({}, Source.USER)):
+    known = facts or make_facts({}, Source.USER)
+    for other in match_rules(knowledge, reading, reading.attempt, known, advice=False):
         if other.line.key in wanted and other.rule not in out.get(other.line.key, ()):
             out.setdefault(other.line.key, []).append(other.rule)
     return out

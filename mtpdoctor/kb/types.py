@@ -18,6 +18,7 @@ class Role(str, Enum):
     CONSEQUENCE = "consequence"
     NOISE = "noise"
     DEGRADES = "degrades"
+    ADVICE = "advice"  # of a whole kind of failures; read only where no specific rule knows the cause
 
 
 class Safety(str, Enum):

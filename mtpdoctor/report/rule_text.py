@@ -21,6 +21,11 @@ SAFETY = {"safe": "green", "risky": "magenta", "manual": "yellow"}
 _GENERATED = {
     "unknown-flag": "Remedies are computed: the nearest flags of the release in use.",
     "bad-choice": "Remedies are computed: the choices of the flag in the release in use.",
+    "package": "Remedies are computed: the version of the package that the release in use asks for.",
+    "backend": "Remedies are computed: the option that chooses the failing backend, and its other choices.",
+    "said": "Remedies are computed: the options and variables that the message names.",
+    "upgrade": "Remedies are computed: newer releases of SGLang than the one in use.",
+    "split": "Remedies are computed: other numbers of GPUs that a layer may be split over.",
 }
 
 

@@ -54,8 +54,8 @@ def test_the_guard_names_the_options_and_suggests_risky_edits(sources: None) -> 
     assert "--page-size (here 16)" in steps
     edits = [[(e["op"], e["name"], e["value"]) for e in fix["edits"]] for fix in first["fixes"]]
     assert [("set", "--page-size", "1")] in edits or [("remove", "--enable-mixed-chunk", None)] in edits
-    assert {fix["safety"] for fix in first["fixes"]} == {"risky"}
-    for fix in first["fixes"]:
+    assert {fix["safety"] for fix in first["fixes"] if fix["edits"]} == {"risky"}
+    for fix in (f for f in first["fixes"] if f["edits"]):
         assert fix["verified"] in ("parsed", "rules")
         assert fix["command"].startswith("python -m sglang.launch_server --model-path /m/Q")
 
@@ -80,4 +80,6 @@ def test_without_a_source_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch, tm
         HEAD + '  File "/x/sglang/srt/server_args.py", line 4, in _handle_widgets\n    raise ValueError(\n'
         "ValueError: Widgets do not turn with page size 16.\n"
     )
-    assert report["diagnoses"][0]["fixes"] == []
+    fixes = report["diagnoses"][0]["fixes"]  # of the kind of the failure only
+    assert not any(fix["title"].startswith("Change what the failing check looks at") for fix in fixes)
+    assert "safe" not in {fix["safety"] for fix in fixes}

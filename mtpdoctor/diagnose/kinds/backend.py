@@ -1,0 +1,329 @@
+"""The backend whose code failed, the option that chooses it, and what else that option can be.
+
+Which backend a file belongs to is read off its path: SGLang's own modules are named after them, and the
+kernel libraries have a folder for each use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mtpdoctor.case import Case
+from mtpdoctor.facts import UNKNOWN
+from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
+from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
+from mtpdoctor.sglang.flags import FlagSpec, flag_table
+
+ATTENTION, MOE, SAMPLING, GRAMMAR = (
+    "attention_backend",
+    "moe_runner_backend",
+    "sampling_backend",
+    "grammar_backend",
+)
+LINEAR, VISION, FP8, FP4 = (
+    "linear_attn_backend",
+    "mm_attention_backend",
+    "fp8_gemm_runner_backend",
+    "fp4_gemm_runner_backend",
+)
+A2A, LORA, MAMBA = "moe_a2a_backend", "lora_backend", "mamba_backend"
+_WORDS = {
+    ATTENTION: "attention",
+    MOE: "the experts (MoE)",
+    SAMPLING: "sampling",
+    GRAMMAR: "structured output",
+    LINEAR: "linear attention",
+    VISION: "attention of the vision part",
+    FP8: "FP8 matrix products",
+    FP4: "FP4 matrix products",
+    A2A: "sending tokens to experts",
+    LORA: "adapters",
+    MAMBA: "Mamba layers",
+}
+# A path's end or a symbol -> option and value; the first that is found in the innermost frame counts.
+_PLACES: tuple[tuple[str, str, str | None], ...] = (
+    (
+        r"attention/flashattention_backend|FlashAttentionBackend|flash_attn_interface|sgl_kernel/flash_attn|/hopper/",
+        ATTENTION,
+        "fa3",
+    ),
+    (r"flash_attn/cute|flash_attention_v4|sgl_kernel/_fa4", ATTENTION, "fa4"),
+    (
+        r"attention/flashinfer_(?:mla_)?backend|flashinfer/(?:prefill|decode|mla|attention|cascade|sparse)\b|FlashInfer(?:MLA)?AttnBackend|BatchPrefillWith|BatchDecodeWith",
+        ATTENTION,
+        "flashinfer",
+    ),
+    (r"attention/flashmla_backend|flash_mla|FlashMLABackend", ATTENTION, "flashmla"),
+    (r"attention/cutlass_mla|cutlass_mla_decode", ATTENTION, "cutlass_mla"),
+    (
+        r"attention/trtllm_mla_backend|TRTLLMMLABackend|trtllm_batch_decode_with_kv_cache_mla",
+        ATTENTION,
+        "trtllm_mla",
+    ),
+    (
+        r"attention/trtllm_mha_backend|TRTLLMHAAttn|TllmGenFmha|trtllm_batch_(?:decode|context)|fmhaRunner",
+        ATTENTION,
+        "trtllm_mha",
+    ),
+    (r"attention/aiter_|AiterAttnBackend|Aiter MLA", ATTENTION, "aiter"),
+    (r"attention/wave_", ATTENTION, "wave"),
+    (r"attention/(?:nsa|dsa)(?:_backend|/)", ATTENTION, None),
+    (r"attention/torch_native_backend", ATTENTION, "torch_native"),
+    (r"attention/torch_flex_backend", ATTENTION, "flex_attention"),
+    (r"attention/(?:triton_backend|triton_ops)|TritonAttnBackend", ATTENTION, "triton"),
+    (r"attention/vision", VISION, None),
+    (
+        r"attention/(?:linear|fla|hybrid_linear_attn_backend)|causal_conv1d|chunk_gated_delta|fused_recurrent",
+        LINEAR,
+        None,
+    ),
+    (r"attention/mamba|mamba_ssm|selective_state_update|mamba/ops", MAMBA, None),
+    (
+        r"sampling/|layers/sampler|sgl_kernel/sampling|flashinfer/sampling|top_k_top_p_sampling",
+        SAMPLING,
+        "flashinfer",
+    ),
+    (r"constrained/(?:xgrammar)|/xgrammar/", GRAMMAR, "xgrammar"),
+    (r"constrained/outlines|/outlines(?:_core)?/", GRAMMAR, "outlines"),
+    (r"constrained/llguidance|/llguidance/", GRAMMAR, "llguidance"),
+    (r"token_dispatcher/deepep|/deep_ep/|deep_ep\.", A2A, "deepep"),
+    (r"token_dispatcher/mooncake", A2A, "mooncake"),
+    (r"token_dispatcher/flashinfer", A2A, "flashinfer"),
+    (
+        r"flashinfer_trtllm_moe|moe_runner/flashinfer_trtllm|trtllm_fused_moe|trtllm_(?:fp4|fp8|bf16|mxint4)\w*_moe|trtllm_batched_gemm|\bbmm_\w*(?:Fp|E\dm|Bfloat|MxE|E2m1)",
+        MOE,
+        "flashinfer_trtllm",
+    ),
+    (
+        r"cutlass_fused_moe|moe_runner/flashinfer_cutlass|flashinfer/fused_moe|flashinfer_cutlass_moe",
+        MOE,
+        "flashinfer_cutlass",
+    ),
+    (r"flashinfer_cutedsl_moe|moe_runner/flashinfer_cutedsl|cutedsl.*moe", MOE, "flashinfer_cutedsl"),
+    (r"moe/cutlass_|moe_runner/cutlass", MOE, "cutlass"),
+    (r"moe_runner/deep_gemm|m_grouped_\w*gemm|grouped_gemm_nt", MOE, "deep_gemm"),
+    (r"triton_kernels_moe|/triton_kernels/|moe_runner/triton_kernels", MOE, "triton_kernel"),
+    (r"moe_runner/marlin|fused_marlin_moe|moe_wna16_marlin", MOE, "marlin"),
+    (r"moe_runner/aiter|aiter/fused_moe|module_moe_", MOE, "aiter"),
+    (r"fused_moe_triton|moe_runner/triton|fused_moe_kernel|moe_align_block_size", MOE, "triton"),
+    (r"mxfp4_flashinfer_trtllm_moe", MOE, "flashinfer_trtllm"),
+    (r"fp4_gemm|mm_fp4|cutlass_scaled_fp4", FP4, None),
+    (
+        r"deep_gemm_wrapper|/deep_gemm/|deep_gemm\b|DeepGEMM|deepgemm|csrc/\S*jit(?:_kernels)?/",
+        FP8,
+        "deep_gemm",
+    ),
+    (r"flashinfer/gemm|bmm_fp8|gemm_fp8_nt", FP8, "flashinfer_trtllm"),
+    (r"fp8_blockwise_scaled_mm|fp8_scaled_mm", FP8, "cutlass"),
+    (r"lora/backend/chunked|csgmv", LORA, "csgmv"),
+    (r"lora/triton_ops|lora/backend/triton", LORA, "triton"),
+    (r"/aiter/", ATTENTION, "aiter"),
+)
+_COMPILED = [(lazy(pattern), dest, value) for pattern, dest, value in _PLACES]
+_OLD_MOE = {  # switches that chose a runner before --moe-runner-backend
+    "flashinfer_cutlass": ("--enable-flashinfer-cutlass-moe", "--enable-flashinfer-moe"),
+    "flashinfer_trtllm": ("--enable-flashinfer-trtllm-moe",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Whose code failed. ``value`` None: the path tells the use, not the choice."""
+
+    dest: str
+    value: str | None
+
+
+def backend_of(match: Match) -> Found | None:
+    """The backend of the innermost frame (or of the message) that belongs to one."""
+    for text in _places(match):
+        for pattern, dest, value in _COMPILED:
+            if pattern.search(text):
+                return Found(dest, value)
+    return None
+
+
+def _places(match: Match) -> Iterator[str]:
+    if match.traceback is None:
+        yield match.line.body
+        return
+    yield match.traceback.message[:4000]
+    for frame in reversed(match.traceback.frames):
+        yield f"{frame.path}:{frame.function}"
+        yield frame.code
+
+
+def backend_remedies(match: Match, case: Case) -> list[Remedy]:
+    """Leave the choice to SGLang where it was typed, then other choices that suit the GPU, as the release
+    spells them; at the end all choices it has."""
+    found = backend_of(match)
+    if found is None:
+        return []
+    spec = _option(found.dest, case)
+    out = list(_switches(found, case))
+    if spec is None:
+        return out
+    value, typed = _in_force(found, spec, case)
+    what = _WORDS[found.dest]
+    here = f"{value} " if value else ""
+    if typed is not None:
+        out.append(
+            Remedy(
+                title=f"Leave {spec.name} out, so that SGLang chooses",
+                safety=Safety.RISKY,
+                why=f"{here}did {what} when it failed; the automatic choice is the best tested",
+                edits=_without(spec, case),
+                risk="SGLang may choose the same again; other figures of speed",
+            )
+        )
+    choices = [str(c) for c in spec.choices or ()]
+    for other in _others(found.dest, value, choices, case)[:2]:
+        out.append(
+            Remedy(
+                title=f"Let another backend do {what}: {spec.name} {other}",
+                safety=Safety.RISKY,
+                why=f"the code of {value or what} failed; {other} goes another way",
+                edits=(*_without(spec, case, itself=False), EditTemplate("set", spec.name, other)),
+                risk=f"slower in places; {other} need not support this model, quantization or option",
+            )
+        )
+    if choices:
+        out.append(
+            Remedy(
+                title=f"Choose among the backends of this release: {spec.name} " + "|".join(choices),
+                safety=Safety.MANUAL,
+                why=f"{spec.name} decides which code does {what}",
+            )
+        )
+    return out
+
+
+def _option(dest: str, case: Case) -> FlagSpec | None:
+    spec = flag_table(case.release).by_dest(dest)
+    return spec if spec is not None and spec.refused is None else None
+
+
+def _in_force(found: Found, spec: FlagSpec, case: Case) -> tuple[str | None, Any]:
+    typed = case.facts.look(f"flag.{spec.dest}")
+    typed = None if typed is UNKNOWN else typed
+    arg = case.facts.look(f"arg.{spec.dest}")
+    value = found.value or (str(arg) if arg not in (UNKNOWN, None, "auto") else None)
+    for narrower in _narrower(spec, case):
+        typed = typed or narrower
+    return value, typed
+
+
+_PHASES = {
+    ATTENTION: ("prefill_attention_backend", "decode_attention_backend"),
+    LINEAR: ("linear_attn_prefill_backend", "linear_attn_decode_backend"),
+}
+
+
+def _narrower(spec: FlagSpec, case: Case) -> Iterator[str]:
+    """Options of one phase that were typed."""
+    for dest in _PHASES.get(spec.dest, ()):
+        typed = case.facts.look(f"flag.{dest}")
+        if typed not in (UNKNOWN, None):
+            yield dest
+
+
+def _without(spec: FlagSpec, case: Case, itself: bool = True) -> tuple[EditTemplate, ...]:
+    table = flag_table(case.release)
+    names = [s.name for d in _narrower(spec, case) if (s := table.by_dest(d)) is not None]
+    if itself and case.facts.look(f"flag.{spec.dest}") not in (UNKNOWN, None):
+        names.append(spec.name)
+    return tuple(EditTemplate("remove", name) for name in names)
+
+
+def _others(dest: str, value: str | None, choices: list[str], case: Case) -> list[str]:
+    sm, platform = case.facts.look("host.gpu.sm"), case.facts.look("host.platform")
+    if sm is UNKNOWN:
+        sm = _sm_by_name(case)
+    arg = case.facts.look(f"arg.{dest}")
+    taken = {value, None if arg is UNKNOWN else arg}
+    order = _order(dest, sm if isinstance(sm, int) else None, str(platform))
+    return [o for o in order if o in choices and o not in taken]
+
+
+# A part of the GPU's name -> the first figure of its architecture that matters here.
+_SM_OF_NAME = (
+    ("RTX PRO", 120), ("RTX 50", 120), ("GB10", 121), ("GB200", 100), ("GB300", 103), ("B200", 100), ("B300", 103),
+    ("H100", 90), ("H200", 90), ("H800", 90), ("H20", 90), ("GH200", 90), ("A100", 80), ("A800", 80), ("L40", 89), ("L20", 89),
+    ("L4", 89), ("RTX 40", 89), ("RTX 6000 Ada", 89), ("A10", 86), ("A40", 86), ("A6000", 86), ("RTX 30", 86), ("T4", 75),
+)  # fmt: skip
+
+
+def _sm_by_name(case: Case) -> int | None:
+    name = case.facts.look("host.gpu.name")
+    if not isinstance(name, str):
+        return None
+    return next((sm for part, sm in _SM_OF_NAME if part in name), None)
+
+
+def _order(dest: str, sm: int | None, platform: str) -> tuple[str, ...]:
+    """What to try first: other choices, the most widely supported first."""
+    rocm = platform == "rocm"
+    blackwell = sm is not None and sm >= 100
+    if dest == ATTENTION:
+        if rocm:
+            return ("triton", "aiter")
+        if sm is not None and 90 <= sm < 100:
+            return ("fa3", "flashinfer", "triton")
+        if sm in (100, 103):
+            return ("flashinfer", "triton", "trtllm_mha")
+        return ("triton", "flashinfer")
+    if dest == MOE:
+        if rocm:
+            return ("triton", "aiter")
+        return ("triton", "flashinfer_cutlass", "marlin") if blackwell else ("triton", "marlin")
+    return {
+        SAMPLING: ("pytorch", "flashinfer"),
+        GRAMMAR: ("xgrammar", "llguidance", "outlines", "none"),
+        LINEAR: ("triton",),
+        MAMBA: ("triton", "flashinfer"),
+        VISION: ("triton_attn", "sdpa"),
+        FP8: ("triton", "cutlass"),
+        FP4: ("flashinfer_cutlass", "cutlass", "marlin"),
+        A2A: ("none",),
+        LORA: ("triton", "csgmv"),
+    }[dest]
+
+
+def _switches(found: Found, case: Case) -> Iterator[Remedy]:
+    """Switches and variables that bring a backend in where no option names it."""
+    facts, table = case.facts, flag_table(case.release)
+    if found.value == "deep_gemm":
+        yield Remedy(
+            title="Compute without DeepGEMM: SGLANG_ENABLE_JIT_DEEPGEMM=0",
+            safety=Safety.RISKY,
+            why="FP8 products then take kernels that need no compiling at start",
+            edits=(EditTemplate("env", _deepgemm_variable(case), "0"),),
+            risk="slower FP8 products; models that need DeepGEMM for their weights' scales refuse it",
+        )
+    if found.value == "aiter" and facts.look("env.SGLANG_USE_AITER") != "0":
+        yield Remedy(
+            title="Compute without AITER: SGLANG_USE_AITER=0",
+            safety=Safety.RISKY,
+            why="attention and experts then take Triton kernels",
+            edits=(EditTemplate("env", "SGLANG_USE_AITER", "0"),),
+            risk="slower; some models on AMD GPUs are written for AITER only",
+        )
+    for name in _OLD_MOE.get(found.value or "", ()):
+        spec = table.get(name)
+        if spec is not None and facts.look(f"flag.{spec.dest}") is True:
+            yield Remedy(
+                title=f"Leave {name} out",
+                safety=Safety.RISKY,
+                why="it chose the kernels of the experts that failed",
+                edits=(EditTemplate("remove", name),),
+                risk="slower experts",
+            )
+
+
+def _deepgemm_variable(case: Case) -> str:
+    from mtpdoctor.sglang.releases import release_facts
+
+    env = release_facts(case.release).env
+    return "SGLANG_ENABLE_JIT_DEEPGEMM" if "SGLANG_ENABLE_JIT_DEEPGEMM" in env else "SGL_ENABLE_JIT_DEEPGEMM"

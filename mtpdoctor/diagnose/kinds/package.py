@@ -1,0 +1,151 @@
+"""Which version of a package SGLang asks for, where the failure is in that package or at its border."""
+
+from __future__ import annotations
+
+import shlex
+
+from mtpdoctor.case import Case
+from mtpdoctor.kb.types import Match, Remedy, Safety
+from mtpdoctor.patterns import lazy
+from mtpdoctor.sglang.releases import ReleaseFacts, release_facts
+
+# Import name -> distributions of that name, in the order in which a release's pins are asked.
+_DISTRIBUTIONS = {
+    "NumPy": ("numpy",),
+    "PIL": ("pillow",),
+    "aiter": ("amd-aiter",),
+    "apache_tvm_ffi": ("apache-tvm-ffi",),
+    "bitsandbytes": ("bitsandbytes",),
+    "compressed_tensors": ("compressed-tensors",),
+    "cuda": ("cuda-python",),
+    "cudnn": ("nvidia-cudnn-cu12",),
+    "cutlass": ("nvidia-cutlass-dsl",),
+    "cv2": ("opencv-python-headless",),
+    "deep_ep": ("sgl-deep-ep", "deep-ep"),
+    "deep_gemm": ("sgl-deep-gemm", "sglang-kernel", "sgl-kernel"),
+    "flash_mla": ("sgl-flash-mla", "sglang-kernel", "sgl-kernel"),
+    "flash_attn": ("flash-attn-4", "flash-attn"),
+    "flashinfer": ("flashinfer-python",),
+    "google": ("protobuf",),
+    "grpc_health": ("grpcio-health-checking",),
+    "huggingface_hub": ("huggingface-hub",),
+    "mistral_common": ("mistral-common",),
+    "mooncake": ("mooncake-transfer-engine",),
+    "multipart": ("python-multipart",),
+    "openai_harmony": ("openai-harmony",),
+    "outlines_core": ("outlines", "outlines-core"),
+    "prometheus_client": ("prometheus-client",),
+    "quack": ("quack-kernels",),
+    "sgl_kernel": ("sglang-kernel", "sgl-kernel"),
+    "sglang_router": ("sglang-router",),
+    "sklearn": ("scikit-learn",),
+    "smg_grpc_proto": ("smg-grpc-proto",),
+    "soundfile": ("soundfile",),
+    "tokenizers": ("transformers", "tokenizers"),
+    "safetensors": ("safetensors",),
+    "torchaudio": ("torchaudio", "torch"),
+    "torchvision": ("torch", "torchvision"),
+    "torch_memory_saver": ("torch-memory-saver",),
+    "triton": ("torch", "triton"),
+    "triton_kernels": ("triton-kernels",),
+    "tvm_ffi": ("apache-tvm-ffi",),
+    "yaml": ("pyyaml",),
+    "zmq": ("pyzmq",),
+}
+# Distributions that have to be of one set.
+_COMPANIONS = {
+    "flashinfer-python": ("flashinfer-cubin",),
+    "torch": ("torchvision", "torchaudio", "torchao", "torchcodec"),
+    "sglang-kernel": ("torch",),
+    "sgl-kernel": ("torch",),
+}
+_OWN = frozenset({"sglang", "srt"})
+_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+_SITE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
+
+
+def package_remedies(match: Match, case: Case) -> list[Remedy]:
+    """What to install. Captures: ``package`` (an import name, dotted or not) or ``file`` (a path under
+    site-packages); ``missing`` where the package is not there at all."""
+    missing = match.captures.get("missing")
+    package = (missing or match.captures.get("package") or _of_path(match) or "").partition(".")[0]
+    package = "cudnn" if package.lower() == "cudnn" else package
+    if not package or package in _OWN or not _NAME.match(package):
+        return []
+    release = release_facts(case.release)
+    names = _DISTRIBUTIONS.get(package, (package.replace("_", "-").lower(),))
+    pinned = next((n for n in names if n in release.pins), None)
+    if missing:
+        return [_install(package, pinned or names[-1], release, case)]
+    remedies = []
+    if pinned is not None and release.pins[pinned] and case.release is not None:
+        remedies.append(_pinned(package, pinned, release, case))
+    else:
+        remedies.append(_unpinned(package, pinned or names[0], case))
+    remedies.append(_whole(case))
+    return remedies
+
+
+def _of_path(match: Match) -> str | None:
+    found = _SITE.search(match.captures.get("file", ""))
+    return found[1] if found else None
+
+
+def _requirement(name: str, spec: str) -> str:
+    return shlex.quote(name + spec) if set(spec) & set("<>,!") else name + spec
+
+
+def _install(package: str, name: str, release: ReleaseFacts, case: Case) -> Remedy:
+    spec = release.pins.get(name, "") if case.release is not None else ""
+    asks = f"; SGLang {case.release} asks for {name}{spec}" if spec else ""
+    return Remedy(
+        title=f"Install {name}{spec}, which the module {package} comes from",
+        safety=Safety.MANUAL,
+        why=f"nothing in this Python has it{asks}",
+        run=(f"pip install {_requirement(name, spec)}",),
+    )
+
+
+def _pinned(package: str, name: str, release: ReleaseFacts, case: Case) -> Remedy:
+    others = [n for n in _COMPANIONS.get(name, ()) if release.pins.get(n)]
+    wanted = [name + release.pins[name], *(n + release.pins[n] for n in others)]
+    run = " ".join(_requirement(n, release.pins[n]) for n in (name, *others))
+    with_others = f" (with {', '.join(wanted[1:])})" if others else ""
+    comes = "" if package.replace("_", "-") in name else f", which brings the right {package}"
+    return Remedy(
+        title=f"Install the version that SGLang {case.release} asks for: {wanted[0]}{with_others}",
+        safety=Safety.MANUAL,
+        why=f"the failure is in {package} or at its border with SGLang, as when their versions differ{comes}",
+        run=(f"pip show {name}", f"pip install {run}"),
+        risk="what else uses this Python may need another version",
+    )
+
+
+def _unpinned(package: str, name: str, case: Case) -> Remedy:
+    release = f"SGLang {case.release}" if case.release is not None else "SGLang"
+    return Remedy(
+        title=f"Check {name}, reinstall or upgrade it",
+        safety=Safety.MANUAL,
+        why=f"the failure is in {package} or at its border; {release} asks for no certain version of it",
+        run=(f"pip show {name}", "pip check", f"pip install --upgrade {name}"),
+        risk="pip may change what else depends on it; look at pip check again afterwards",
+    )
+
+
+def _whole(case: Case) -> Remedy:
+    if case.release is None:
+        return Remedy(
+            title="Install SGLang into a fresh environment, or use its image",
+            safety=Safety.MANUAL,
+            why="pip then chooses versions that belong together",
+            run=("python -m venv fresh", "fresh/bin/pip install sglang"),
+        )
+    return Remedy(
+        title=f"Install SGLang {case.release} into a fresh environment, or use its image",
+        safety=Safety.MANUAL,
+        why="every package is then of the version that this release was tested with",
+        run=(
+            f"fresh/bin/pip install sglang=={case.release}",
+            f"docker pull lmsysorg/sglang:v{case.release}",
+        ),
+    )

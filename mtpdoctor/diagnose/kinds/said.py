@@ -1,0 +1,305 @@
+"""Options and variables that an error message names or speaks of, and what it says to do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mtpdoctor.case import Case
+from mtpdoctor.facts import UNKNOWN
+from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
+from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
+from mtpdoctor.sglang.flags import FlagSpec, FlagTable, flag_table
+from mtpdoctor.sglang.options import same_option
+from mtpdoctor.sglang.releases import release_facts
+
+MAX_NAMED = 4
+_FLAG = lazy(r"--[a-z][a-z0-9_-]*[a-z0-9]")
+_VALUE = lazy(r"""[\s=]+['"`]?(?P<value>[A-Za-z0-9_.][A-Za-z0-9_.:/-]*)""")
+_FIELD = lazy(r"(?<![\w./-])(?:(?:self\.)?server_args\.)?([a-z]+(?:_[a-z0-9]+)+)(?![\w/(])")
+_ENV = lazy(
+    r"\b(?:SGLANG|SGL|NCCL|CUDA|TORCH|PYTORCH|TRITON|HF|GLOO|HSA|HIP|ROCM|ASCEND|HCCL|FLASHINFER|MC)_[A-Z0-9_]+\b"
+)
+_ENV_VALUE = lazy(r"\s*(?:=|to)\s*['\"`]?(?P<value>[A-Za-z0-9_]+)")
+_AWAY = lazy(
+    r"(?i)\b(?:disabl\w+|remov\w+|without|unset\w*|drop\w*|omit\w*|turn(?:ing)? off|do not (?:use|set|pass)|"
+    r"not (?:be )?(?:supported|compatible|allowed|used)|cannot be (?:used|combined|enabled)|"
+    r"(?:in|not )compatible|conflicts?|mutually exclusive|(?:does not|doesn't) support|unsupported)\b"
+)
+_TOWARDS = lazy(
+    r"(?i)\b(?:use|using|set|setting|specify|specifying|add|adding|pass|passing|provide|try|enable|switch to|choose|"
+    r"require[sd]?|need(?:s|ed)?|must|should|please|consider|increas\w+|reduc\w+|lower\w*|rais\w+|decreas\w+)\b"
+)
+# What a message calls an option in words, and the fields that the options set.
+_SPOKEN = tuple(
+    (lazy(rf"(?i)(?<![\w-])(?:{words})(?![\w])"), dests)
+    for words, dests in (
+        (r"quantization(?: method| config\w*)?|quant_method|quantized", ("quantization",)),
+        (
+            r"draft(?:er)?(?: model)?|speculat\w+|EAGLE3?|NEXTN|MTP|DFLASH|ngram",
+            ("speculative_algorithm", "speculative_draft_model_path"),
+        ),
+        (r"load[ _-]format", ("load_format",)),
+        (r"pipeline[ _-]parallel\w*|pp|pp[ _]size", ("pp_size",)),
+        (r"tensor[ _-](?:model[ _-])?parallel\w*|tp|tp[ _]size|world[ _-]size", ("tp_size",)),
+        (r"expert[ _-]parallel\w*|ep|ep[ _]size", ("ep_size",)),
+        (r"dp[ _-]attention|data[ _-]parallel attention", ("enable_dp_attention", "dp_size")),
+        (r"data[ _-]parallel\w*|dp[ _]size", ("dp_size",)),
+        (r"two[ _-]batch[ _-]overlap|tbo", ("enable_two_batch_overlap",)),
+        (r"overlap(?:ped)? (?:schedul\w+|worker)", ("disable_overlap_schedule",)),
+        (r"radix[ _-]cache|prefix[ _-]cach\w+", ("disable_radix_cache",)),
+        (r"hicache|hierarchical[ _-]cach\w+", ("enable_hierarchical_cache", "hicache_size")),
+        (r"page[ _-]size", ("page_size",)),
+        (r"kv[ _-]cache[ _-]d?type|kv[ _-]cache (?:in )?fp[48]|fp[48] kv[ _-]cache", ("kv_cache_dtype",)),
+        (
+            r"(?:vision|vit|multi-?modal|mm) attention(?: backend)?|vision\w*attention\w*",
+            ("mm_attention_backend",),
+        ),
+        (r"linear[ _-]attention(?: backend)?|gdn|kda", ("linear_attn_backend",)),
+        (
+            r"(?:decode |prefill )?attention backends?|attn[ _-]backend|flashattention|fmha|mla backend",
+            ("attention_backend",),
+        ),
+        (
+            r"moe[ _-](?:runner[ _-])?backends?|MoeRunnerBackend\w*|fused[ _-]?moe|moe (?:kernels?|runner)",
+            ("moe_runner_backend",),
+        ),
+        (r"all[ _-]?to[ _-]?all|a2a|deepep", ("moe_a2a_backend", "deepep_mode")),
+        (r"sampling backend", ("sampling_backend",)),
+        (r"grammar(?: backend)?|structured output", ("grammar_backend",)),
+        (r"mamba\w*(?: strategy| scheduler)?|extra_buffer|no_buffer", ("mamba_scheduler_strategy",)),
+        (r"context[ _-]length|max(?:imum)?[ _-]model[ _-]len|max_position_embeddings", ("context_length",)),
+        (r"chunked[ _-]prefill(?: size)?", ("chunked_prefill_size",)),
+        (r"cuda[ _-]graphs?|capture_bs", ("cuda_graph_max_bs", "disable_cuda_graph")),
+        (r"piecewise", ("disable_piecewise_cuda_graph",)),
+        (r"torch[ ._-]compile", ("enable_torch_compile",)),
+        (r"lora\w*|adapters?", ("lora_paths", "enable_lora", "lora_target_modules")),
+        (r"disaggregat\w+", ("disaggregation_mode", "disaggregation_transfer_backend")),
+        (r"chat[ _-]template", ("chat_template",)),
+        (r"tool[ _-]call[ _-]parser", ("tool_call_parser",)),
+        (r"reasoning[ _-]parser", ("reasoning_parser",)),
+        (r"(?:unknown |torch )?dtype|data type|bfloat16|float16", ("dtype",)),
+        (r"custom[ _-]?all[ _-]?reduce", ("disable_custom_all_reduce",)),
+        (r"memory[ _-]saver", ("enable_memory_saver",)),
+        (r"expert distribution|eplb", ("enable_eplb", "expert_distribution_recorder_mode")),
+        (r"trust[ _-]remote[ _-]code|custom code", ("trust_remote_code",)),
+        (r"model[ _-]path|repo(?:sitory)? id", ("model_path",)),
+        (r"tokenizers?|image processors?|processors?", ("tokenizer_path", "tokenizer_mode")),
+        (r"storage backends?|\w* ?store|hf3fs\w*|\w*aibrix\w*", ("hicache_storage_backend",)),
+        (r"event publisher", ("kv_events_config",)),
+        (r"lay(?:er|out)s? (?:first|page)|mem(?:ory)?[ _-]layout", ("hicache_mem_layout",)),
+        (r"host memory", ("hicache_size",)),
+        (r"nodes?|node rank", ("nnodes",)),
+        (r"max[ _-]running[ _-]requests", ("max_running_requests",)),
+        (r"fp8[ _-]gemm", ("fp8_gemm_runner_backend",)),
+        (r"fp4[ _-]gemm|nvfp4 gemm", ("fp4_gemm_runner_backend",)),
+    )
+)
+_REFUSES = lazy(
+    r"(?i)not (?:yet |currently )?(?:supported|compatible|implemented|allowed|available)|unsupported|incompatible|"
+    r"(?:does|do|is|are|can|could)(?:n't| not)\b|cannot|mismatch|only (?:support|available|work|for)|invalid|unknown|requires?|must"
+)
+_MEMBER = lazy(r"\b(?:[A-Z]\w*\.)?([A-Za-z][\w-]{3,})\b")
+_WORDS = frozenset(
+    {
+        "or",
+        "and",
+        "to",
+        "for",
+        "with",
+        "when",
+        "is",
+        "instead",
+        "in",
+        "on",
+        "if",
+        "as",
+        "by",
+        "so",
+        "the",
+        "a",
+        "an",
+    }
+    | {"of", "at", "from", "not", "be", "value", "flag", "option", "true", "false", "none", "auto"}
+)
+_BEFORE = 60  # characters before a name in which a verb speaks of it
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    spec: FlagSpec
+    value: str | None
+    verb: str  # "towards" | "away" | ""
+
+
+def said_remedies(match: Match, case: Case) -> list[Remedy]:
+    """What the message of the exception (or the line) says to set or leave out; else, to look at."""
+    text = " ".join(_message(match).split())
+    table = flag_table(case.release)
+    remedies: list[Remedy] = []
+    shown: dict[str, _Named] = {}
+    for named in _flags(text, table):
+        remedy = _edit(named, case)
+        if remedy is not None:
+            remedies.append(remedy)
+        shown.setdefault(named.spec.dest, named)
+    variables = _variables(text, case)
+    remedies += variables[0]
+    for spec in _spoken_of(text, case, table):
+        shown.setdefault(spec.dest, _Named(spec, None, ""))
+        if not remedies and len(shown) <= MAX_NAMED and (remedy := _left_out(spec, text, case)) is not None:
+            remedies.append(remedy)
+    names = [_here(n.spec, case) for n in shown.values()][:MAX_NAMED] + variables[1]
+    if names and len(remedies) < 2:
+        remedies.append(
+            Remedy(
+                title="Look at the settings that the message speaks of: " + ", ".join(names),
+                safety=Safety.MANUAL,
+                why="SGLang checks them against each other, the model and the GPU; the message says which value is refused",
+                run=("python -m sglang.launch_server --help",) if shown else (),
+            )
+        )
+    return remedies
+
+
+def _spoken_of(text: str, case: Case, table: FlagTable) -> Iterator[FlagSpec]:
+    """Options that the message means: by a value that was typed for one, or by what it calls them. Those that
+    were typed come first."""
+    values = {m[1].lower() for m in _MEMBER.finditer(text)} - _WORDS
+    found: dict[str, FlagSpec] = {}
+    for name in case.facts:
+        if name.startswith("flag.") and str(case.facts[name]).lower() in values:
+            spec = table.by_dest(name[5:])
+            if spec is not None and spec.arity == "one":
+                found.setdefault(spec.dest, spec)
+    for pattern, dests in _SPOKEN:
+        if pattern.search(text):
+            for dest in dests:
+                for other in same_option(dest):
+                    spec = table.by_dest(other)
+                    if spec is not None and spec.refused is None:
+                        found.setdefault(spec.dest, spec)
+                        break
+    yield from sorted(found.values(), key=lambda s: not _typed(s, case))
+
+
+def _typed(spec: FlagSpec, case: Case) -> bool:
+    return case.facts.look(f"flag.{spec.dest}") not in (UNKNOWN, None, False)
+
+
+_NEEDED = frozenset(
+    {"model_path", "tp_size", "nnodes", "host", "port", "speculative_draft_model_path", "disaggregation_mode"}
+)
+
+
+def _left_out(spec: FlagSpec, text: str, case: Case) -> Remedy | None:
+    """Without an option that was typed, where the message refuses what it speaks of."""
+    if spec.dest in _NEEDED or not _typed(spec, case) or _REFUSES.search(text) is None:
+        return None
+    value = case.facts.look(f"flag.{spec.dest}")
+    shown = "" if value is True else f" {value}"
+    return Remedy(
+        title=f"Leave {spec.name}{shown} out"
+        + ("" if spec.arity == "switch" else ", so that SGLang decides"),
+        safety=Safety.RISKY,
+        why="the message refuses what this option asks for",
+        edits=(EditTemplate("remove", spec.name),),
+        risk="what the option asked for is not done; another setting may be the one to change",
+    )
+
+
+def _message(match: Match) -> str:
+    if match.traceback is not None and match.traceback.message:
+        return match.traceback.message
+    return match.line.body
+
+
+def _flags(text: str, table: FlagTable) -> Iterator[_Named]:
+    for found in _FLAG.finditer(text):
+        spec = table.resolve(found[0].replace("_", "-"))
+        if spec is None or spec.refused is not None:
+            continue
+        value = _VALUE.match(text, found.end())
+        yield _Named(
+            spec, _usable(spec, value["value"].rstrip(".,:") if value else None), _verb(text, found.start())
+        )
+    for found in _FIELD.finditer(text):
+        spec = table.by_dest(found[1])
+        if spec is not None and spec.refused is None:
+            yield _Named(spec, None, "")
+
+
+def _verb(text: str, at: int) -> str:
+    before = text[max(0, at - _BEFORE) : at]
+    last = before.rpartition(". ")[2]
+    away = [m.end() for m in _AWAY.finditer(last)]
+    towards = [m.end() for m in _TOWARDS.finditer(last)]
+    if not away and not towards:
+        return ""
+    return "away" if max(away, default=-1) >= max(towards, default=-1) else "towards"
+
+
+def _usable(spec: FlagSpec, value: str | None) -> str | None:
+    if not value or value.lower() in _WORDS or spec.arity != "one":
+        return None
+    if spec.choices:
+        return value if value in {str(c) for c in spec.choices} else None
+    if spec.type in ("int", "float"):
+        try:
+            float(value)
+        except ValueError:
+            return None
+        return value
+    return None  # free text: the next word need not be one
+
+
+def _edit(named: _Named, case: Case) -> Remedy | None:
+    spec, typed = named.spec, case.facts.look(f"flag.{named.spec.dest}")
+    switch = spec.arity == "switch"
+    if named.verb == "away" and typed not in (UNKNOWN, None, False):
+        return Remedy(
+            title=f"Leave {spec.name} out",
+            safety=Safety.RISKY,
+            why="the message says that it cannot be used so",
+            edits=(EditTemplate("remove", spec.name),),
+            risk="what the option asked for is not done",
+        )
+    if named.verb == "towards" and (named.value or switch) and not (switch and typed is True):
+        edit = EditTemplate("add", spec.name) if switch else EditTemplate("set", spec.name, named.value)
+        return Remedy(
+            title=f"Do as the message says: {spec.name}" + (f" {named.value}" if named.value else ""),
+            safety=Safety.RISKY,
+            why="the message names this setting",
+            edits=(edit,),
+            risk="a message can ask for what does not fit this model or GPU; the launch shows it",
+        )
+    return None
+
+
+def _here(spec: FlagSpec, case: Case) -> str:
+    fact = case.facts.fact(f"arg.{spec.dest}")
+    if fact is None:
+        return spec.name
+    return f"{spec.name} (here {'not set' if fact.value is None else fact.value})"
+
+
+def _variables(text: str, case: Case) -> tuple[list[Remedy], list[str]]:
+    remedies, names = [], []
+    known = release_facts(case.release).env
+    for found in _ENV.finditer(text):
+        name = found[0]
+        if name in names or (name.startswith("SGLANG_") and name not in known):
+            continue
+        names.append(name)
+        value = _ENV_VALUE.match(text, found.end())
+        if value is not None and _verb(text, found.start()) == "towards":
+            remedies.append(
+                Remedy(
+                    title=f"Do as the message says: {name}={value['value'].rstrip('.,:')}",
+                    safety=Safety.RISKY,
+                    why="the message names this variable",
+                    edits=(EditTemplate("env", name, value["value"].rstrip(".,:")),),
+                    risk="it may only help to see more, or switch a check off",
+                )
+            )
+    return remedies, names[:MAX_NAMED]

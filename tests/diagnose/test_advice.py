@@ -1,0 +1,147 @@
+"""What is said of the kind of a failure, where no rule knows the failure itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mtpdoctor.diagnose.engine import diagnose
+from mtpdoctor.diagnose.given import Given
+from mtpdoctor.kb.knowledge import Knowledge
+from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.kb.types import Role
+from mtpdoctor.launch.document import read_launch
+from mtpdoctor.log.reading import reading_from_text
+from mtpdoctor.report.json import to_json
+from mtpdoctor.sglang.flags import flag_table
+from mtpdoctor.sglang.releases import known_releases, release_facts
+
+LAUNCH = "python -m sglang.launch_server --model-path /m/Q"
+HEAD = "[2026-11-29 13:46:12 TP0] Load weight begin. avail mem=78.0 GB\n"
+SITE = "/usr/lib/python3/site-packages"
+
+
+def first(
+    error: str, frames: tuple[str, ...] = (), release: str = "0.5.13.post1", more: str = ""
+) -> dict[str, Any]:
+    """The first diagnosis of a launch that dies of ``error`` raised through ``frames`` (path:function)."""
+    lines = [
+        HEAD + "[2026-11-29 13:46:42 TP0] Scheduler hit an exception: Traceback (most recent call last):"
+    ]
+    for frame in frames:
+        path, _, function = frame.partition(":")
+        lines += [f'  File "{path}", line 7, in {function}', "    self.warp(x)"]
+    text = "\n".join([*lines, error, "", "[2026-11-29 13:46:43] Received sigquit from a child process."])
+    knowledge = load_knowledge()
+    given = Given(release=release, document=read_launch(f"{LAUNCH} {more}".strip()))
+    report = to_json(diagnose(reading_from_text(text, knowledge.literals), knowledge, given))
+    found = json.loads(json.dumps(report))["diagnoses"][0]
+    assert error.split("\n")[0] in found["root"]["text"]
+    return found
+
+
+def edits(diagnosis: dict[str, Any]) -> list[tuple[str, str, str | None]]:
+    return [(e["op"], e["name"], e["value"]) for f in diagnosis["fixes"] for e in f["edits"]]
+
+
+def test_a_package_that_does_not_fit_is_named_with_the_version_the_release_asks_for() -> None:
+    found = first(
+        "TypeError: load() got an unexpected keyword argument 'warp'",
+        ("/x/sglang/srt/utils/hf_transformers_utils.py:get_config", f"{SITE}/transformers/warp.py:load"),
+        "0.5.9",
+    )
+    pin = release_facts(known_releases()[[str(r) for r in known_releases()].index("0.5.9")]).pins[
+        "transformers"
+    ]
+    assert any(f"transformers{pin}" in run for fix in found["fixes"] for run in fix["run"])
+
+
+def test_a_failing_backend_is_left_out_or_replaced_by_one_that_the_release_has() -> None:
+    found = first(
+        "RuntimeError: warp drive misaligned",
+        ("/x/sglang/srt/layers/attention/flashinfer_backend.py:forward_extend",),
+        more="--attention-backend flashinfer",
+    )
+    changes = edits(found)
+    assert ("remove", "--attention-backend", None) in changes
+    others = [v for op, name, v in changes if (op, name) == ("set", "--attention-backend")]
+    table = flag_table(known_releases()[[str(r) for r in known_releases()].index("0.5.13.post1")])
+    assert others and "flashinfer" not in others
+    assert set(others) <= set(table["--attention-backend"].choices or ())
+
+
+@pytest.mark.parametrize(
+    ("frame", "typed", "gone"),
+    [
+        (
+            "/x/sglang/srt/speculative/warp_worker.py:draft",
+            "--speculative-algorithm EAGLE",
+            "--speculative-algorithm",
+        ),
+        (
+            "/x/sglang/srt/two_batch_overlap.py:split",
+            "--enable-two-batch-overlap",
+            "--enable-two-batch-overlap",
+        ),
+        (
+            "/x/sglang/srt/disaggregation/prefill.py:send",
+            "--disaggregation-mode prefill",
+            "--disaggregation-mode",
+        ),
+    ],
+)
+def test_a_failing_feature_can_be_left_out(frame: str, typed: str, gone: str) -> None:
+    assert ("remove", gone, None) in edits(first("RuntimeError: warp is late", (frame,), more=typed))
+
+
+def test_what_a_message_asks_for_is_done_and_what_it_refuses_left_out() -> None:
+    asked = first("WarpError: please set --chunked-prefill-size 2048 for warp", ("/x/sglang/srt/warp.py:go",))
+    assert ("set", "--chunked-prefill-size", "2048") in edits(asked)
+    refused = first(
+        "WarpError: quantization of this kind does not go with warp",
+        ("/x/sglang/srt/warp.py:go",),
+        more="--quantization awq",
+    )
+    assert ("remove", "--quantization", None) in edits(refused)
+
+
+def test_a_layer_that_does_not_divide_is_split_over_fewer() -> None:
+    found = first("ValueError: warp_size = 5472 is not divisible by warp_tile = 64", more="--tp-size 4")
+    assert ("set", "--tp-size", "2") in edits(found)
+
+
+def test_what_a_message_says_is_not_taken_into_a_command_unchecked() -> None:
+    """A log is not trusted: no free text of it becomes a value, and no variable that loads code."""
+    found = first("ValueError: please set --model-path /evil and LD_PRELOAD=/evil.so and use --dtype $(evil)")
+    assert not any("evil" in (value or "") for _, _, value in edits(found))
+    assert not any("evil" in run for fix in found["fixes"] for run in fix["run"])
+
+
+def test_nothing_of_a_kind_is_called_safe_and_a_specific_rule_silences_it() -> None:
+    known = first(
+        "ValueError: Unknown dtype: fp8",
+        ("/x/sglang/srt/configs/model_config.py:get",),
+        more="--dtype float16",
+    )
+    assert known["rule"] is not None
+    advice = {r.id for r in load_knowledge().rules if r.role is Role.ADVICE}
+    assert not any(rule in step for rule in advice for step in known["next_steps"])
+    unknown = first("WarpError: warp", ("/x/sglang/srt/layers/attention/triton_backend.py:go",))
+    assert unknown["rule"] is None
+    assert any(rule in step for rule in advice for step in unknown["next_steps"])
+    assert "safe" not in {fix["safety"] for fix in unknown["fixes"]}
+
+
+def test_advice_never_moves_the_root() -> None:
+    """The same log, read with and without the rules of whole kinds, has the same root and rule."""
+    knowledge = load_knowledge()
+    bare = Knowledge.of([r for r in knowledge.rules if r.role is not Role.ADVICE], knowledge.resolution)
+    log = (
+        HEAD + "[2026-11-29 13:46:41 TP0] CUDA error: the warp is out of line, out of memory\n"
+        "[2026-11-29 13:46:42 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/x/sglang/srt/lora/warp.py", line 7, in go\n    go()\nRuntimeError: LoRA warp failed, flashinfer too\n'
+    )
+    reports = [diagnose(reading_from_text(log, k.literals), k) for k in (knowledge, bare)]
+    assert len({(r.outcome, r.stage, r.diagnoses[0].root.key, r.diagnoses[0].rule) for r in reports}) == 1
