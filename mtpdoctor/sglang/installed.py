@@ -17,8 +17,9 @@ _IMAGE_TAG = lazy(r"sglang[^:@\s]*:v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)*)")
 
 
 def installed_release(command: LaunchCommand | None = None) -> tuple[str, str] | None:
-    """The release and where it stands: the container image's tag, else the metadata of the environment
-    whose Python the command names, of ``$VIRTUAL_ENV``, of this interpreter. Reads file names only."""
+    """The release and where it stands: the container image's tag, else the metadata in a folder of the
+    command's own ``PYTHONPATH``, of the environment whose Python it names, of ``$VIRTUAL_ENV``, of this
+    interpreter. Reads file names only."""
     if command is not None:
         image = (command.container or {}).get("image", "")
         tag = _IMAGE_TAG.search(image)
@@ -34,6 +35,10 @@ def installed_release(command: LaunchCommand | None = None) -> tuple[str, str] |
 
 
 def _site_folders(command: LaunchCommand | None) -> Iterator[Path]:
+    if command is not None:
+        yield from (
+            Path(e) for e in command.env.get("PYTHONPATH", "").split(os.pathsep) if e and "$" not in e
+        )
     program = command.program[0] if command is not None and command.program else ""
     if "/" in program and "$" not in program:
         yield from _of_environment(Path(program).expanduser().parent.parent)

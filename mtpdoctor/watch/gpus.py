@@ -7,14 +7,20 @@ from collections.abc import Collection
 from typing import Any
 
 from mtpdoctor.host.nvml import GIB
+from mtpdoctor.host.visible import chosen
 from mtpdoctor.watch.types import GpuUse
 
 
 class GpuSampler:
-    """``sample`` is None where there is no NVIDIA driver; it is then not asked for again."""
+    """``sample`` is None where there is no NVIDIA driver; it is then not asked for again.
 
-    def __init__(self, nvml: Any = None) -> None:
+    ``visible`` is the launch's ``CUDA_VISIBLE_DEVICES``: only its GPUs are sampled, in its order. What it
+    names and is not found (or parts of GPUs) counts as no setting.
+    """
+
+    def __init__(self, nvml: Any = None, visible: str | None = None) -> None:
         self._nvml = nvml
+        self._visible = visible
         self._handles: list[Any] | None = None
 
     def sample(self, at: float, pids: Collection[int]) -> GpuUse | None:
@@ -51,9 +57,12 @@ class GpuSampler:
             self._nvml = pynvml
         try:
             self._nvml.nvmlInit()
-            return [self._nvml.nvmlDeviceGetHandleByIndex(i) for i in range(self._nvml.nvmlDeviceGetCount())]
+            every = [self._nvml.nvmlDeviceGetHandleByIndex(i) for i in range(self._nvml.nvmlDeviceGetCount())]
+            uuids = [_text(self._nvml.nvmlDeviceGetUUID(h)) for h in every] if self._visible else []
         except self._nvml.NVMLError:
             return []
+        places = chosen(self._visible, len(every), uuids) if self._visible else None
+        return [every[i] for i in places] if places else every
 
     def _own(self, handle: Any, pids: Collection[int]) -> float:
         """The driver names processes by the pids of its own namespace: 0 in many containers."""
@@ -64,6 +73,10 @@ class GpuSampler:
         except self._nvml.NVMLError:
             return 0.0
         return float(sum((p.usedGpuMemory or 0) for p in running if p.pid in pids) / GIB)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def differs(new: GpuUse, old: GpuUse) -> bool:

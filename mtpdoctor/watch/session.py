@@ -76,7 +76,9 @@ class LaunchSession:
         self.plan = plan
         self._given = given or (plan.given if plan else Given())
         self._prove = plan.prove if plan else prove
-        self._gpus = GpuSampler() if gpus else None
+        self._gpus = (
+            GpuSampler(visible=plan.env.get("CUDA_VISIBLE_DEVICES") if plan else None) if gpus else None
+        )
         self._launches = plan is not None and plan.server
         self._watchdog = Watchdog() if watchdog else None
         self._kept: Kept | None = None

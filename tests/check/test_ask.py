@@ -188,5 +188,9 @@ def test_the_installed_release(python: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert (installed_release(named) or ("",))[0] == "0.5.9"
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     assert installed_release(launch("")) is None
+    folder = Path(python).parent.parent / "lib"
+    site = next(folder.glob("python*/site-packages"))
+    lone = read_launch(f"PYTHONPATH=/nowhere:{site} python3 -m sglang.launch_server --model-path m").command
+    assert installed_release(lone) == ("0.5.9", str(site))
     image = "docker run --gpus all lmsysorg/sglang:v0.5.10.post1-cu130 python3 -m sglang.launch_server --model-path m"
     assert (installed_release(read_launch(image).command) or ("",))[0] == "0.5.10.post1"
