@@ -107,6 +107,15 @@ def test_what_a_message_asks_for_is_done_and_what_it_refuses_left_out() -> None:
     assert ("remove", "--quantization", None) in edits(refused)
 
 
+def test_a_value_is_taken_from_what_a_message_allows_and_not_from_what_it_refuses() -> None:
+    frames = ("/x/sglang/srt/warp.py:go",)
+    typed = "--attention-backend flashmla"
+    allowed = first("WarpError: only triton or fa4 warp here, see --attention-backend", frames, more=typed)
+    assert ("set", "--attention-backend", "triton") in edits(allowed)
+    refused = first("WarpError: triton and fa4 are not supported by --attention-backend", frames, more=typed)
+    assert not [e for e in edits(refused) if e[:2] == ("set", "--attention-backend")]
+
+
 def test_a_layer_that_does_not_divide_is_split_over_fewer() -> None:
     found = first("ValueError: warp_size = 5472 is not divisible by warp_tile = 64", more="--tp-size 4")
     assert ("set", "--tp-size", "2") in edits(found)

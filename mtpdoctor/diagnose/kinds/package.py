@@ -59,6 +59,16 @@ _COMPANIONS = {
     "sglang-kernel": ("torch",),
     "sgl-kernel": ("torch",),
 }
+_MOVING = (
+    "sglang-kernel",
+    "sgl-kernel",
+    "flashinfer-python",
+    "transformers",
+    "tilelang",
+    "xgrammar",
+    "sgl-deep-gemm",
+    "apache-tvm-ffi",
+)
 _OWN = frozenset({"sglang", "srt"})
 _NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _SITE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
@@ -69,6 +79,8 @@ def package_remedies(match: Match, case: Case) -> list[Remedy]:
     site-packages); ``missing`` where the package is not there at all."""
     missing = match.captures.get("missing")
     package = (missing or match.captures.get("package") or _of_path(match) or "").partition(".")[0]
+    if not package and "package" not in match.captures and "file" not in match.captures:
+        return _pins(release_facts(case.release), case)
     package = "cudnn" if package.lower() == "cudnn" else package
     if not package or package in _OWN or not _NAME.match(package):
         return []
@@ -84,6 +96,24 @@ def package_remedies(match: Match, case: Case) -> list[Remedy]:
         remedies.append(_unpinned(package, pinned or names[0], case))
     remedies.append(_whole(case))
     return remedies
+
+
+def _pins(release: ReleaseFacts, case: Case) -> list[Remedy]:
+    """Where no package is named: those with compiled code or a moving interface, as the release asks for them."""
+    wanted = [n for n in _MOVING if release.pins.get(n, "").startswith("==")]
+    if case.release is None or not wanted:
+        return [_whole(case)]
+    pins = [n + release.pins[n] for n in wanted]
+    return [
+        Remedy(
+            title=f"Bring the packages to what SGLang {case.release} asks for: {', '.join(pins)}",
+            safety=Safety.MANUAL,
+            why="a call and the function it reaches are of different versions",
+            run=("pip check", "pip install " + " ".join(pins)),
+            risk="what else uses this Python may need other versions",
+        ),
+        _whole(case),
+    ]
 
 
 def _of_path(match: Match) -> str | None:

@@ -99,7 +99,9 @@ _REFUSES = lazy(
     r"(?i)not (?:yet |currently )?(?:supported|compatible|implemented|allowed|available)|unsupported|incompatible|"
     r"(?:does|do|is|are|can|could)(?:n't| not)\b|cannot|mismatch|only (?:support|available|work|for)|invalid|unknown|requires?|must"
 )
-_MEMBER = lazy(r"\b(?:[A-Z]\w*\.)?([A-Za-z][\w-]{3,})\b")
+_LISTS = lazy(
+    r"(?i)\b(?:only|one of|must be|choose|allowed|expected|among)\b|(?<!not )(?<!not currently )(?<!not yet )\bsupported\b"
+)
 _WORDS = frozenset(
     {
         "or",
@@ -122,6 +124,7 @@ _WORDS = frozenset(
     }
     | {"of", "at", "from", "not", "be", "value", "flag", "option", "true", "false", "none", "auto"}
 )
+_CHOICE = lazy(r"[\w-]+")
 _BEFORE = 60  # characters before a name in which a verb speaks of it
 
 
@@ -139,7 +142,7 @@ def said_remedies(match: Match, case: Case) -> list[Remedy]:
     remedies: list[Remedy] = []
     shown: dict[str, _Named] = {}
     for named in _flags(text, table):
-        remedy = _edit(named, case)
+        remedy = _edit(named, text, case)
         if remedy is not None:
             remedies.append(remedy)
         shown.setdefault(named.spec.dest, named)
@@ -165,10 +168,11 @@ def said_remedies(match: Match, case: Case) -> list[Remedy]:
 def _spoken_of(text: str, case: Case, table: FlagTable) -> Iterator[FlagSpec]:
     """Options that the message means: by a value that was typed for one, or by what it calls them. Those that
     were typed come first."""
-    values = {m[1].lower() for m in _MEMBER.finditer(text)} - _WORDS
+    said = _flat(text)
     found: dict[str, FlagSpec] = {}
     for name in case.facts:
-        if name.startswith("flag.") and str(case.facts[name]).lower() in values:
+        value = _flat(str(case.facts[name]))
+        if name.startswith("flag.") and len(value) > 3 and value not in _WORDS and value in said:
             spec = table.by_dest(name[5:])
             if spec is not None and spec.arity == "one":
                 found.setdefault(spec.dest, spec)
@@ -181,6 +185,11 @@ def _spoken_of(text: str, case: Case, table: FlagTable) -> Iterator[FlagSpec]:
                         found.setdefault(spec.dest, spec)
                         break
     yield from sorted(found.values(), key=lambda s: not _typed(s, case))
+
+
+def _flat(text: str) -> str:
+    """Without case and punctuation: a message says "TRTLLM MHA" of trtllm_mha."""
+    return "".join(c for c in text.lower() if c.isalnum())
 
 
 def _typed(spec: FlagSpec, case: Case) -> bool:
@@ -253,7 +262,7 @@ def _usable(spec: FlagSpec, value: str | None) -> str | None:
     return None  # free text: the next word need not be one
 
 
-def _edit(named: _Named, case: Case) -> Remedy | None:
+def _edit(named: _Named, text: str, case: Case) -> Remedy | None:
     spec, typed = named.spec, case.facts.look(f"flag.{named.spec.dest}")
     switch = spec.arity == "switch"
     if named.verb == "away" and typed not in (UNKNOWN, None, False):
@@ -263,6 +272,14 @@ def _edit(named: _Named, case: Case) -> Remedy | None:
             why="the message says that it cannot be used so",
             edits=(EditTemplate("remove", spec.name),),
             risk="what the option asked for is not done",
+        )
+    if not named.value and spec.choices and (value := _listed(spec, text, case)) is not None:
+        return Remedy(
+            title=f"Take a value that the message lists: {spec.name} {value}",
+            safety=Safety.RISKY,
+            why="the message lists what can be used here",
+            edits=(EditTemplate("set", spec.name, value),),
+            risk="another of the values listed may suit this model better",
         )
     if named.verb == "towards" and (named.value or switch) and not (switch and typed is True):
         edit = EditTemplate("add", spec.name) if switch else EditTemplate("set", spec.name, named.value)
@@ -274,6 +291,16 @@ def _edit(named: _Named, case: Case) -> Remedy | None:
             risk="a message can ask for what does not fit this model or GPU; the launch shows it",
         )
     return None
+
+
+def _listed(spec: FlagSpec, text: str, case: Case) -> str | None:
+    """The first choice that a message naming several of them lists, other than the one in force."""
+    if _LISTS.search(text) is None:
+        return None
+    words = set(_CHOICE.findall(text))
+    listed = [str(c) for c in spec.choices or () if str(c) in words and str(c) != "auto"]
+    now = {str(case.facts.look(f"{kind}.{spec.dest}")) for kind in ("flag", "arg")}
+    return next((c for c in listed if c not in now), None) if len(listed) > 1 else None
 
 
 def _here(spec: FlagSpec, case: Case) -> str:
