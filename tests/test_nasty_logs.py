@@ -203,3 +203,13 @@ def test_cut_inside_the_traceback_is_a_failure_without_a_made_up_cause() -> None
     report = report_of(FAILING[: FAILING.index(OOM) - 1])
     assert report.outcome == "failed"
     assert [d.rule for d in report.diagnoses] == [None]
+
+
+def test_a_command_put_together_holds_only_what_was_typed() -> None:
+    """The log was kept without its command; it was launched with three more options, which SGLang may set itself."""
+    log = Path(__file__).parent.parent / "docs" / "sessions" / "kv_pool_too_small.1.log"
+    report = report_of(log.read_text(encoding="utf-8"))
+    assert report.diagnoses[0].rule == "MTP0700"
+    start, _, fraction = (report.diagnoses[0].fixes[0].command or "").partition(" --mem-fraction-static ")
+    assert start == "python -m sglang.launch_server --model-path /models/Qwen3-tiny --port 31210"
+    assert 0.3 < float(fraction) < 0.98

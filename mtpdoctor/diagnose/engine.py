@@ -25,6 +25,7 @@ from mtpdoctor.log.command_line import launch_command
 from mtpdoctor.log.reading import outcome as outcome_of
 from mtpdoctor.log.survival import got_further
 from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading, Stage
+from mtpdoctor.release import release_or_none
 
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.advice import Advice
@@ -100,6 +101,8 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
     """The case of an attempt, and notes on what was odd about its command."""
     notes: list[str] = []
     document, where, rebuilt = given.document, given.command_where, False
+    named = release_or_none(given.release or _named(attempt) or "")
+    dating = None
     if document is None:
         shown = launch_command(attempt, reading)
         if shown is not None:
@@ -112,7 +115,8 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
     if document is None:
         from mtpdoctor.diagnose.reconstruct import reconstructed_command
 
-        text_or_none = reconstructed_command(attempt)
+        dating = date_log(reading, attempt) if named is None else None
+        text_or_none = reconstructed_command(attempt, dating.releases[-1] if dating else named)
         if text_or_none is not None:
             document, where, rebuilt = read_launch(text_or_none), "server_args of the log", True
             notes.append(REBUILT)
@@ -126,7 +130,7 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
         model=given.model,
         release=given.release,
     )
-    if case.release is None and (dating := date_log(reading, attempt)) is not None:
+    if case.release is None and (dating := dating or date_log(reading, attempt)) is not None:
         case = case.with_release(
             dating.releases[-1], "worked out", dating.text, certain=dating.release is not None
         )
@@ -134,6 +138,11 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
     if not rebuilt:
         notes.extend(contradictions_of(case))
     return case, tuple(notes)
+
+
+def _named(attempt: Attempt) -> str | None:
+    """The release that the log names."""
+    return next((str(o.value) for o in attempt.observations if o.name == "release"), None)
 
 
 def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:

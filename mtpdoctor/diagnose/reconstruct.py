@@ -10,20 +10,17 @@ import shlex
 from typing import Any
 
 from mtpdoctor.log.types import Attempt
-from mtpdoctor.release import release_or_none
+from mtpdoctor.release import Release
 from mtpdoctor.sglang.arguments import decided_at_start, default_arguments
 from mtpdoctor.sglang.flags import flag_table
 
 
-def reconstructed_command(attempt: Attempt) -> str | None:
-    """None when the log shows no server arguments."""
+def reconstructed_command(attempt: Attempt, release: Release | None) -> str | None:
+    """None when the log shows no server arguments. ``release`` is the one whose defaults count."""
     values: dict[str, Any] = {}
-    release = None
     for observation in attempt.observations:
         if observation.name.startswith("arg."):
             values.setdefault(observation.name[4:], observation.value)
-        elif observation.name == "release":
-            release = release_or_none(str(observation.value))
     if not values.get("model_path"):
         return None
     defaults = default_arguments(release)
@@ -33,7 +30,7 @@ def reconstructed_command(attempt: Attempt) -> str | None:
         if dest == "model_path" or dest in decided_at_start() or value == defaults.get(dest, value):
             continue
         spec = table.resolve("--" + dest.replace("_", "-"))
-        if spec is None or spec.dest != dest or value is None or isinstance(value, dict):
+        if spec is None or spec.dest != dest or value in (None, [], ()) or isinstance(value, dict):
             continue
         if spec.arity == "switch":
             words += [spec.name] if value is True else []

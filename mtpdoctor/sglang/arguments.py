@@ -79,6 +79,8 @@ _DECIDED_AT_START = frozenset(
         "detokenizer_worker_num",
         "tokenizer_worker_num",
         "ep_size",
+        "load_balance_method",
+        "expert_distribution_recorder_buffer_size",
         "moe_dense_tp_size",
         "numa_node",
         "enable_dynamic_batch_tokenizer",
