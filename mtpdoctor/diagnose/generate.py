@@ -13,7 +13,9 @@ from mtpdoctor.case import Case
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.release import Release
+from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.help import FlagHelp, HelpKind, explain_choice, explain_unknown
+from mtpdoctor.sglang.releases import known_releases
 
 _TITLES = {
     HelpKind.RENAMED: "Use the name this release has: {names}",
@@ -88,6 +90,8 @@ def _unknown_flags(text: str, release: Release | None) -> list[Remedy]:
                     risk="other options may have changed; check the command again for the new release",
                 )
             )
+        elif h.kind is HelpKind.KNOWN and release is None:
+            remedies.append(_upgrade_for(name, h))
         elif not h.edits or (h.suggestions and not h.sure):
             shown = ", ".join(h.suggestions[:MAX_SHOWN])
             remedies.append(
@@ -98,6 +102,19 @@ def _unknown_flags(text: str, release: Release | None) -> list[Remedy]:
                 )
             )
     return remedies
+
+
+def _upgrade_for(name: str, known: FlagHelp) -> Remedy:
+    """For a flag that the newest release has and the release in use, which the log does not tell, has not."""
+    spec = flag_table(None).resolve(name)
+    since = spec.first if spec is not None else None
+    came = "" if since in (None, str(known_releases()[0])) else f"; it came with {since}"
+    return Remedy(
+        title=f"Upgrade SGLang, or leave {name} out",
+        safety=Safety.MANUAL,
+        why=f"{known.text}{came}",
+        run=("python -c \"import sglang; print(sglang.__version__)\"", "pip install --upgrade sglang"),
+    )
 
 
 def _bad_choice(flag: str, value: str, release: Release | None) -> list[Remedy]:

@@ -126,6 +126,7 @@ _OF_DRAFT: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("log.draft_weights_gib", "Load weight end", lazy(rf"mem usage={_NUM} ?G")),
     ("log.draft_kv_gib", "KV Cache is allocated", lazy(r"\b(?:K|V|KV) size: (\d+(?:\.\d+)?) ?G")),
 )
+_POOL_END = lazy(rf"Memory pool end\..*?avail mem={_NUM} ?G")
 _ARCHITECTURE = lazy(r"Load weight end\..*?\btype=(\w+)")
 _ACCEPT_LEN = lazy(r"accept len: (\d+(?:\.\d+)?)")
 _GPU_NAME = lazy(
@@ -161,6 +162,7 @@ class Observer:
     def __init__(self) -> None:
         self._seen: dict[str, Observation] = {}
         self._first_rank: dict[str, str | None] = {}
+        self._pool_ends: list[float] = []  # free after each pool of the first rank that showed one
 
     def feed(self, line: Line) -> None:
         text = line.text
@@ -172,6 +174,8 @@ class Observer:
                 self._note(name, self._number(m[1]), line)
         if "size: " in text or "Load weight end" in text:
             self._pools(line, text)
+        if "Memory pool end" in text and (m := _POOL_END.search(text)):
+            self._pool_end(float(m[1]), line)
         if "memory in use" in text and (found := _OTHERS.findall(text)):
             self._note("log.oom_others_gib", round(sum(map(_gib, found)), 4), line)
         if "Load weight end" in text and (m := _ARCHITECTURE.search(text)):
@@ -193,6 +197,19 @@ class Observer:
                 self._first_rank[name] = line.rank
             elif self._first_rank[name] == line.rank and (found := pattern.findall(text)):
                 self._note(name, round(sum(map(float, found)), 4), line)
+
+    def _pool_end(self, free: float, line: Line) -> None:
+        """A draft of several layers makes a pool for each; what one draft pool took is no news."""
+        if self._first_rank.setdefault("pools", line.rank) != line.rank:
+            return
+        self._pool_ends.append(free)
+        took = round(self._pool_ends[0] - free, 4)
+        if len(self._pool_ends) >= 3 and took > 0:
+            for name, value in (
+                ("log.draft_pools", len(self._pool_ends) - 1),
+                ("log.draft_pools_gib", took),
+            ):
+                self._seen[name] = Observation(name, value, line)
 
     def _hardware(self, line: Line, text: str) -> None:
         if (
@@ -225,4 +242,6 @@ class Observer:
         self._seen.setdefault(name, Observation(name, value, line))
 
     def finish(self) -> tuple[Observation, ...]:
+        if (wanted := self._seen.get("log.oom_wanted_gib")) is not None:  # known not to be there
+            self._note("log.draft_pools", None, wanted.line)
         return tuple(sorted(self._seen.values(), key=lambda o: (o.line.key, o.name)))

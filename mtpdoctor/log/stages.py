@@ -32,6 +32,7 @@ _MARKS: tuple[tuple[str, Stage], ...] = (
     ("Load weight end", Stage.WEIGHTS),
     ("checkpoint shards:", Stage.WEIGHTS),
     ("Loading weights took", Stage.WEIGHTS),
+    (" safetensors files: [", Stage.WEIGHTS),  # diffusion pipelines
     ("KV Cache is allocated", Stage.MEMORY_POOL),
     ("Cache VA upper bound", Stage.MEMORY_POOL),
     ("Mamba Cache is allocated", Stage.MEMORY_POOL),
@@ -213,6 +214,8 @@ def stage_of_traceback(traceback: Traceback, current: Stage | None, ready: bool)
         if kind in ("ImportError", "ModuleNotFoundError") or (
             kind == "OSError" and _LIBRARY.search(node.message)
         ):
+            if _refuses(node):
+                continue
             frames = [f for t in chain for f in t.frames]
             if not any(f.function in ("check_imports", "get_class_from_dynamic_module") for f in frames):
                 return Stage.IMPORT
@@ -229,6 +232,14 @@ def stage_of_traceback(traceback: Traceback, current: Stage | None, ready: bool)
     ):
         return Stage.GRAPH_CAPTURE
     return None
+
+
+def _refuses(traceback: Traceback) -> bool:
+    """Does a loader refuse a checkpoint by an ImportError of its own, with no module being imported?"""
+    frames = traceback.frames
+    if not frames or not frames[-1].code.startswith("raise ") or "/quantization/" not in frames[-1].path:
+        return False
+    return all(f.function != "<module>" for f in frames[1:])
 
 
 def _imports(traceback: Traceback) -> bool:

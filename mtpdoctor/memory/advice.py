@@ -43,19 +43,31 @@ def lowered_fraction(budget: Budget, limits: Limits, seen: Printed) -> float | N
 
 
 def _draft_pool(budget: Budget, seen: Printed) -> float | None:
-    """GiB that the fraction has to give back where the draft's pool found no room, by the log alone: it
-    failed over keys that grow with the pools, and as much again is needed for the values."""
+    """GiB that the fraction has to give back where the draft found no room, by the log alone.
+
+    Of a draft with several pools those that found room tell the size of the one that did not. A draft that
+    is the target itself (the same path) needs its weights and a pool as large once more. Of another draft
+    the log tells that it failed over keys that grow with the pools, and as much again is needed for the
+    values."""
     launch, before = budget.launch, budget.before
+    if before and seen.after and seen.pool is not None and seen.draft_pools and seen.draft_pools_gib:
+        target = seen.after - seen.pool
+        draft = seen.draft_pools_gib * (seen.draft_pools + 1) / seen.draft_pools  # and the one that failed
+        return max(0.0, target - target * (seen.after - MARGIN * before) / (target + draft))
     if budget.activations is not None or not launch.has_draft or seen.kv is None or seen.draft_kv is not None:
         return None
     if before is None or seen.after is None or seen.wanted is None or launch.fraction is None:
         return None
+    left = seen.after - before * (1 - launch.fraction)
+    if left <= 0:
+        return None
+    room = seen.after - MARGIN * before  # pools and draft together shrink in proportion
+    if launch.draft_is_target and seen.weights is not None:
+        weights = seen.draft_weights if seen.draft_weights is not None else seen.weights
+        return max(0.0, left - (room - weights) * left / (left + seen.kv))
     if seen.wanted < MARGIN * before:
         return None
-    left = seen.after - before * (1 - launch.fraction)
-    draft = 2 * seen.wanted
-    room = seen.after - MARGIN * before  # pools and draft together shrink in proportion
-    return max(0.0, left - room * left / (left + draft)) if left > 0 else None
+    return max(0.0, left - room * left / (left + 2 * seen.wanted))
 
 
 def advise(trouble: Trouble, budget: Budget, limits: Limits, seen: Printed) -> tuple[Advice, ...]:

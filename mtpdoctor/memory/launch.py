@@ -19,6 +19,11 @@ from mtpdoctor.release import Release
 
 SPEC_REQUESTS = 48  # what SGLang sets with speculation when nothing is typed (all releases)
 _NO_DRAFT = frozenset({"NGRAM"})
+# Classes without MTP layers of their own: a draft from the same path is the whole model once more.
+_WHOLE = frozenset(
+    f"{name}ForCausalLM"
+    for name in ("Llama", "Mistral", "Mixtral", "Qwen2", "Qwen2Moe", "Qwen3", "Qwen3Moe", "GptOss", "Gemma2")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,14 @@ class Launch:
     @property
     def has_draft(self) -> bool:
         return self.algorithm is not None and self.algorithm not in _NO_DRAFT
+
+    @property
+    def draft_is_target(self) -> bool:
+        """Is the target loaded a second time as its own draft?"""
+        if self.draft_path is None or self.draft_path != self.arguments.text("model_path"):
+            return False
+        look = self.arguments.facts.look("model.architecture")
+        return self.algorithm == "STANDALONE" or look in _WHOLE
 
 
 def read_launch(case: Case, model: ModelFacts | None) -> Launch | None:
@@ -98,7 +111,7 @@ def read_launch(case: Case, model: ModelFacts | None) -> Launch | None:
         max_tokens=arguments.count("max_total_tokens"),
         context=arguments.count("context_length") or (model.context_length if model else None),
         algorithm=algorithm,
-        draft_path=arguments.text("speculative_draft_model_path"),
+        draft_path=arguments.text("speculative_draft_model_path") or _typed_draft(case.facts),
         draft_tokens=_draft_tokens(arguments, algorithm),
         disaggregation=arguments.text("disaggregation_mode"),
     )
@@ -115,6 +128,12 @@ def gpu_memory(facts: Facts) -> float | None:
     if memory.source is Source.LOG and by_name is not None:
         return by_name
     return float(memory.value) * 1024
+
+
+def _typed_draft(facts: Facts) -> str | None:
+    """The draft of the command, where a log's ServerArgs line leaves it out."""
+    typed = facts.look("flag.speculative_draft_model_path")
+    return typed if isinstance(typed, str) else None
 
 
 def _draft_tokens(arguments: Arguments, algorithm: str | None) -> int | None:

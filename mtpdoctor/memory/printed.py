@@ -18,6 +18,8 @@ class Printed:
     pool: float | None  # free at "Memory pool end"
     kv: float | None
     draft_kv: float | None
+    draft_pools: int | None  # pools of a draft of several layers that were made, and GiB of all of them
+    draft_pools_gib: float | None
     tokens: int | None
     window_tokens: int | None
     slots: int | None
@@ -52,6 +54,8 @@ def read_printed(facts: Facts) -> Printed:
         pool=number("log.avail_mem_after_pool_gib"),
         kv=number("log.kv_gib"),
         draft_kv=number("log.draft_kv_gib"),
+        draft_pools=count("log.draft_pools"),
+        draft_pools_gib=number("log.draft_pools_gib"),
         tokens=_or(count("log.max_total_num_tokens"), count("log.kv_tokens")),
         window_tokens=count("log.window_tokens"),
         slots=count("log.state_slots"),
