@@ -41,8 +41,8 @@ TRANSPORTS = (
 SAME: tuple[tuple[str, ...], ...] = (
     ("no_gpu_visible_empty_cvd", "cvd_bad", "no_accelerator_in_container"),
     ("no_weight_files", "tp2_no_weights", "ktransformers_no_safetensors_in_dir"),
-    ("kv_pool_70b_fp8_two_4090", "kv_pool_negative_k9s_borders", "npu_gpustack_mem_fraction_0_2"),
-    ("mem_fraction_static_too_low", "tp2_kv_zero"),
+    ("kv_pool_70b_fp8_two_4090", "kv_pool_negative_k9s_borders"),
+    ("mem_fraction_static_too_low", "tp2_kv_zero", "npu_gpustack_mem_fraction_0_2"),
     ("hybrid_tiny_fraction", "tp2_hybrid_zero"),
     ("big_hicache", "hicache_hugepages_tp8", "hicache_not_enough_host_memory"),
     ("underscore_flag", "flag_underscore_reasoning_parser"),

@@ -25,7 +25,7 @@ H200 = {"sm": [9, 0], "gib": 139.8, "name": "NVIDIA H200", "sms": 132}
 
 
 def best_commands() -> dict[str, dict[str, str]]:
-    """Log name -> the first fix that has a command ready to paste."""
+    """Log name -> the first fix that has a command ready to paste; what only helps the search is none."""
     knowledge = load_knowledge()
     out = {}
     for label in sorted((ROOT / "tests" / "data").glob("*_logs/*.json")):
@@ -33,7 +33,7 @@ def best_commands() -> dict[str, dict[str, str]]:
             continue
         report = diagnose(read_logs([str(label.with_suffix(".log"))], knowledge.literals), knowledge)
         for fix in report.diagnoses[0].fixes if report.diagnoses else ():
-            if fix.command:
+            if fix.command and fix.safety != "manual":
                 out[f"{label.parent.name}/{label.stem}"] = {
                     "command": fix.command,
                     "title": fix.title,
