@@ -29,9 +29,16 @@ ALLOWED = {
     "triage": BASE | READERS | {"case", "kb", "memory", "diagnose"},
     "bundle": BASE | READERS | {"case", "kb", "memory", "diagnose"},
     "compare": BASE | READERS | {"case", "kb", "memory", "diagnose"},
-    "report": BASE | READERS | {"bundle", "compare"} | {"triage"} | {"diagnose", "kb", "case", "memory", "watch"},
+    "report": BASE
+    | READERS
+    | {"bundle", "compare"}
+    | {"triage"}
+    | {"diagnose", "kb", "case", "memory", "watch"},
     "tui": BASE | READERS | {"case", "kb", "memory", "diagnose", "watch", "report"},
-    "cli": BASE | READERS | {"bundle", "compare"} | {"triage", "case", "kb", "memory", "diagnose", "watch", "report", "tui"},
+    "cli": BASE
+    | READERS
+    | {"bundle", "compare"}
+    | {"triage", "case", "kb", "memory", "diagnose", "watch", "report", "tui"},
     "__main__": {"cli"},
     "__init__": set(),
 }

@@ -104,7 +104,9 @@ def test_no_false_alarm(name: str) -> None:
 def main(names: list[str]) -> None:
     if not names:
         firsts = sum(0 in right_fixes(n) for n in FAILED)
-        print(f"root {sum(map(says_the_root, FAILED))}, a right remedy {sum(bool(right_fixes(n)) for n in FAILED)}, ")
+        print(
+            f"root {sum(map(says_the_root, FAILED))}, a right remedy {sum(bool(right_fixes(n)) for n in FAILED)}, "
+        )
         print(f"as first fix {firsts} of {len(FAILED)}; harmful {sum(bool(harmful(n)) for n in FAILED)}")
     for name in [n for n in LABELS if not names or n.split("_")[0] in names or n in names]:
         label, said = LABELS[name], report(name)

@@ -23,7 +23,10 @@ COMMANDS = {
     "probe": ("mtpdoctor.cli.probe", "this host: GPUs and who holds them, memory, disks, ports, SGLang"),
     "memory": ("mtpdoctor.cli.memory", "what a launch needs of each GPU: will it fit, and what to move"),
     "triage": ("mtpdoctor.cli.triage", "many launches at once: which are one problem, what each should type"),
-    "bundle": ("mtpdoctor.cli.bundle", "one archive for support: logs, host, diagnosis; private names taken out"),
+    "bundle": (
+        "mtpdoctor.cli.bundle",
+        "one archive for support: logs, host, diagnosis; private names taken out",
+    ),
     "diff": ("mtpdoctor.cli.diff", "what differs between a launch that worked and one that did not"),
     "explain": ("mtpdoctor.cli.explain", "the long form of one rule"),
     "kb": ("mtpdoctor.cli.kb", "the knowledge: draft, try, lint and list its rules"),

@@ -113,7 +113,7 @@ def _upgrade_for(name: str, known: FlagHelp) -> Remedy:
         title=f"Upgrade SGLang, or leave {name} out",
         safety=Safety.MANUAL,
         why=f"{known.text}{came}",
-        run=("python -c \"import sglang; print(sglang.__version__)\"", "pip install --upgrade sglang"),
+        run=('python -c "import sglang; print(sglang.__version__)"', "pip install --upgrade sglang"),
     )
 
 

@@ -92,6 +92,8 @@ def version_there() -> str:
 
 
 def _connected(address: str | None, runtime_env: dict[str, Any] | None) -> Any:
+    import logging
+
     try:
         import ray
     except ImportError:
@@ -105,7 +107,7 @@ def _connected(address: str | None, runtime_env: dict[str, Any] | None) -> Any:
         )
     _answers(address)
     try:
-        ray.init(address=address, runtime_env=runtime_env, logging_level="error", log_to_driver=False)
+        ray.init(address=address, runtime_env=runtime_env, logging_level=logging.ERROR, log_to_driver=False)
     except Exception as error:  # ray raises what its parts raise
         text = " ".join(str(error).split())[:200]
         raise UserError(f"no connection to the Ray cluster at {address}: {text}", hint="is it up?") from None
