@@ -7,6 +7,7 @@ import re
 MAX_TEXT = 400  # characters of a message that count
 
 _HEX = r"[0-9a-fA-F]"
+_RANK = r"(?:TP|PP|DP|EP|CP|rank|RANK|Rank|GPU|gpu|device|worker|pid|PID|Device|RankID)"  # a number follows
 # In this order: what holds colons, slashes and digits goes before plain numbers.
 _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), to)
@@ -26,11 +27,11 @@ _STEPS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(?:ip|gpu|node|host|worker|server|pod|rank|dgx|hgx|n|sn|cn|compute)[-_]?(?:node|host|server|worker)?"
          r"(?:[-_]?\d+)+\b(?:-[a-z0-9]+)*", "<host>"),
         (r"(?<=\[)[A-Za-z][\w.-]*(?=\]:\d)", "<host>"),
-        (r"(?<![\w/])[A-Za-z][\w.-]*(?=:\d{4,5}\b)", "<host>"),
+        (rf"(?<![\w/])(?!{_RANK}:)[A-Za-z][\w.-]*(?=:\d{{4,5}}\b)", "<host>"),
         (r"\[?<host>\]?(?::\d+)?", "<host>"),
         (r"0x[0-9a-fA-F]+", "#"),
         (rf"\b(?=[a-f]*\d)(?=\d*[a-f]){_HEX}{{7,}}\b", "#"),
-        (r"\b(?:TP|PP|DP|EP|CP|rank|RANK|Rank|GPU|gpu|device|worker|pid|PID|Device|RankID)[ :=-]*-?\d+\b", "<rank>"),
+        (rf"\b{_RANK}[ :=-]*-?\d+\b", "<rank>"),
         (r"\b(?:cuda|xpu|npu|hip|musa|hpu):\d+", "<rank>"),
         (r"(?:<rank>[ ,]*)+", "<rank> "),
         (r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?\s?(?:[KMGTP]i?B|[kMG]?[bB]ytes|bytes|B|ms|us|s|sec|seconds|%)"

@@ -48,6 +48,7 @@ SAME = [
         "OddError: id 00000000-1111-2222-3333-444444444444",
     ),
     ("OddError: on cuda:0 (pid 4711)", "OddError: on cuda:7 (pid 12)"),
+    ("OddError: by (PID:715605, Device:0)", "OddError: by (PID:12085, Device:3)"),
 ]
 OTHER = [
     ("OddError: fp8 is not for this", "OddError: fp4 is not for this"),
