@@ -150,7 +150,7 @@ class Search:
     (hyperscan lets go of the interpreter lock), a few chunks behind."""
 
     def __init__(self, ahead: bool) -> None:
-        self._ahead = ahead and _cpus() > 1
+        self._ahead = ahead and cpus() > 1
         self._under_way = 0
         if self._ahead:
             import threading
@@ -197,7 +197,8 @@ class Search:
             self._thread.join()
 
 
-def _cpus() -> int:
+def cpus() -> int:
+    """CPUs that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux

@@ -11,6 +11,7 @@ from mtpdoctor.launch.render import command_line
 from mtpdoctor.release import release_or_none
 from mtpdoctor.report.check_json import as_report
 from mtpdoctor.report.command import wrapped
+from mtpdoctor.report.rows import and_
 from mtpdoctor.report.style import MIN_WIDTH
 from mtpdoctor.report.text import SHORT, STAGES, Page
 from mtpdoctor.sglang.arguments import default_arguments
@@ -112,7 +113,7 @@ class _CheckPage(Page):
             kinds = [fact_words(n) for n in dict.fromkeys(others)][:SHORT]
         if not kinds:
             return "SGLang gave no answer"
-        return f"it depends on {_and(kinds)}, not known here"
+        return f"it depends on {and_(kinds)}, not known here"
 
     def unknown(self) -> Iterator[str]:
         if not self.open and self.check.sglang_version is not None:
@@ -129,7 +130,7 @@ class _CheckPage(Page):
         yield self.style("bold", "It may stop here")
         shown = self.open if self.verbose else self.open[:SHORT]
         for problem in shown:
-            facts = _and([fact_words(n) for n in problem.unknown][:4])
+            facts = and_([fact_words(n) for n in problem.unknown][:4])
             text = (
                 f"{problem.rule}: {self.sentence(problem.title)} (at {problem.stage}; it depends on {facts})"
             )
@@ -189,7 +190,3 @@ class _CheckPage(Page):
             more = "" if self.verbose else "; --verbose shows all fixes and the resolved arguments"
             yield ""
             yield from self.titled("More", "bold", f"mtpdoctor explain {self.clean.line(rule)}{more}")
-
-
-def _and(words: Sequence[str]) -> str:
-    return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)

@@ -8,7 +8,6 @@ one over its time is killed, and new ones take their places.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
@@ -207,11 +206,3 @@ def _work(pipe: Connection, limits: Limits) -> None:
             pipe.send(member)
         except OSError:
             return
-
-
-def cpus() -> int:
-    """CPUs that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        return os.cpu_count() or 1

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 from mtpdoctor.errors import UserError
+from mtpdoctor.log.engines import cpus
 from mtpdoctor.triage.examine import unreadable
 from mtpdoctor.triage.find import Found
 from mtpdoctor.triage.gather import gather
 from mtpdoctor.triage.groups import Groups
 from mtpdoctor.triage.opening import Limits
-from mtpdoctor.triage.pool import Task, cpus, in_process, over_processes
+from mtpdoctor.triage.pool import Task, in_process, over_processes
 from mtpdoctor.triage.types import LaunchFiles, Member, Triage
 
 ENGINES = ("local", "ray")

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Collection
 from typing import Any
 
-from mtpdoctor.host.nvml import GIB
+from mtpdoctor.host.nvml import GIB, text
 from mtpdoctor.host.visible import chosen
 from mtpdoctor.watch.types import GpuUse
 
@@ -58,7 +58,7 @@ class GpuSampler:
         try:
             self._nvml.nvmlInit()
             every = [self._nvml.nvmlDeviceGetHandleByIndex(i) for i in range(self._nvml.nvmlDeviceGetCount())]
-            uuids = [_text(self._nvml.nvmlDeviceGetUUID(h)) for h in every] if self._visible else []
+            uuids = [text(self._nvml.nvmlDeviceGetUUID(h)) for h in every] if self._visible else []
         except self._nvml.NVMLError:
             return []
         places = chosen(self._visible, len(every), uuids) if self._visible else None
@@ -73,10 +73,6 @@ class GpuSampler:
         except self._nvml.NVMLError:
             return 0.0
         return float(sum((p.usedGpuMemory or 0) for p in running if p.pid in pids) / GIB)
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def differs(new: GpuUse, old: GpuUse) -> bool:

@@ -9,9 +9,9 @@ from mtpdoctor.diagnose.check import CheckReport
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
 from mtpdoctor.log.types import Line
 from mtpdoctor.redact import mask_secrets
-from mtpdoctor.report.clean import Cleaner
 from mtpdoctor.report.fold import labels, line_numbers, ranks_note
-from mtpdoctor.report.text import STAGES
+from mtpdoctor.report.style import DEFAULT_WIDTH
+from mtpdoctor.report.text import Page as TextPage
 from mtpdoctor.text import safe
 
 
@@ -123,8 +123,11 @@ def parts_of_errors(errors: Sequence[str]) -> Iterator[Part]:
 class _Page:
     def __init__(self, report: Report) -> None:
         self.report = report
-        self.clean = Cleaner(report)
-        self.files = [self.clean.line(name) for name in report.files]
+        page = TextPage(
+            report, DEFAULT_WIDTH, False, True
+        )  # how the terminal's page says it, so says this one
+        self.clean, self.files = page.clean, page.files
+        self.stage, self.release, self.sentence = page.stage, page.release, page.sentence
 
     # -- no diagnosis ----------------------------------------------------------------------------------
     def without_diagnosis(self) -> Iterator[Part]:
@@ -151,14 +154,6 @@ class _Page:
             yield Go("log", "Read its end")
         else:
             yield Said(f"Failed{self.release()} {self.stage()}", kind="failed")
-
-    def stage(self) -> str:
-        words = STAGES.get(self.report.stage)
-        return f"at {self.report.stage} ({words})" if words else f"at {self.clean.line(self.report.stage)}"
-
-    def release(self) -> str:
-        shown = self.report.sglang_version or self.report.release_range
-        return f" (SGLang {self.clean.line(shown)})" if shown else " (SGLang release not known)"
 
     # -- one diagnosis ---------------------------------------------------------------------------------
     def failed(self, at: int) -> Iterator[Part]:
@@ -257,6 +252,3 @@ class _Page:
     def notes(self) -> Iterator[Part]:
         for note in self.report.notes:
             yield Said(self.clean.text(note), head="Note", kind="muted")
-
-    def sentence(self, text: str) -> str:
-        return " ".join(self.clean.text(text).split())
