@@ -41,23 +41,20 @@ class Acting(App[None]):
         self.work = Work(self, self.show_busy)
         self._warned_of: object = self  # the launch whose end by quitting was warned of
 
-    # -- what the layout does --------------------------------------------------------------------------
-    @property
-    def region(self) -> str:
-        """The region that is looked at."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what the layout (app.py) does
 
-    def update(self, session: Session) -> None:
-        """Take over a new session and show it."""
-        raise NotImplementedError
+        @property
+        def region(self) -> str:
+            """The region that is looked at."""
 
-    def action_region(self, name: str) -> None:
-        """Turn to a region."""
-        raise NotImplementedError
+        def update(self, session: Session) -> None:
+            """Take over a new session and show it."""
 
-    def show_busy(self, busy: tuple[str, ...]) -> None:
-        """Say what is at work."""
-        raise NotImplementedError
+        def action_region(self, name: str) -> None:
+            """Turn to a region."""
+
+        def show_busy(self, busy: tuple[str, ...]) -> None:
+            """Say what is at work."""
 
     def notify(self, message: str, *, title: str = "", markup: bool = False, **how: Any) -> None:
         """As Textual's, but what is told may come from a log or be the name of a file: it is text, without
