@@ -71,17 +71,25 @@ ROUTES = words(
     api set_internal_state freeze_gc separate_reasoning parse_function_call register route set_trace_level workers
     """
 )
-_PUBLIC_HOSTS = words(
-    """
-    huggingface.co hf.co hf-mirror.com github.com githubusercontent.com github.io githubassets.com gitlab.com pytorch.org
-    nvidia.com amd.com intel.com pypi.org pythonhosted.org python.org modelscope.cn modelscope.com docker.io docker.com
-    ghcr.io quay.io nvcr.io gcr.io readthedocs.io tiangolo.com lmsys.org sglang.ai sglang.io kernel.org debian.org ubuntu.com
-    conda.io anaconda.org anaconda.com kubernetes.io k8s.io ray.io pydantic.dev uvicorn.org encode.io openai.com arxiv.org
-    aliyun.com tsinghua.edu.cn redhat.com fedoraproject.org stackoverflow.com wikipedia.org apache.org gnu.org w3.org
-    flashinfer.ai json-schema.org ietf.org mozilla.org npmjs.com rust-lang.org crates.io golang.org microsoft.com google.com
-    discuss.pytorch.org slack.com discord.gg medium.com pypa.io peps.python.org deepseek.com qwen.ai mistral.ai
-    """
-)
+_PUBLIC_NAMES = {  # ending of the host -> names before it
+    "co": "huggingface hf",
+    "com": (
+        "hf-mirror github githubusercontent githubassets gitlab nvidia amd intel modelscope docker "
+        "tiangolo ubuntu anaconda openai aliyun redhat stackoverflow npmjs microsoft google slack medium "
+        "deepseek"
+    ),
+    "io": "github docker ghcr quay nvcr gcr readthedocs sglang conda kubernetes k8s ray encode crates pypa",
+    "org": (
+        "pytorch pypi pythonhosted python lmsys kernel debian anaconda uvicorn arxiv fedoraproject "
+        "wikipedia apache gnu w3 json-schema ietf mozilla rust-lang golang"
+    ),
+    "cn": "modelscope",
+    "ai": "sglang flashinfer qwen mistral",
+    "dev": "pydantic",
+    "edu.cn": "tsinghua",
+    "gg": "discord",
+}
+_PUBLIC_HOSTS = frozenset(f"{name}.{end}" for end, names in _PUBLIC_NAMES.items() for name in words(names))
 # fmt: on
 
 _FAMILIES = (
