@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,3 +155,16 @@ def test_advice_never_moves_the_root() -> None:
     )
     reports = [diagnose(reading_from_text(log, k.literals), k) for k in (knowledge, bare)]
     assert len({(r.outcome, r.stage, r.diagnoses[0].root.key, r.diagnoses[0].rule) for r in reports}) == 1
+
+
+def test_no_code_is_at_fault_for_a_process_that_was_killed() -> None:
+    log = Path(__file__).parent.parent.parent / "sample_logs" / "scheduler_killed_sigkill.log"
+    knowledge = load_knowledge()
+    report = diagnose(reading_from_text(log.read_text(encoding="utf-8"), knowledge.literals), knowledge)
+    killed = report.diagnoses[0]
+    assert killed.rule == "MTP0030"
+    assert killed.next_steps == ()
+    assert [fix.title for fix in killed.fixes] == [
+        "Find out who killed it",
+        "Give host memory if the OOM killer did it",
+    ]
