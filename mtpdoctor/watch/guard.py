@@ -272,11 +272,13 @@ class _Guard:
         """How it ended, for a doctor that is not there any more."""
         if self._exit_file is None:
             return
+        whole = self._exit_file + ".new"  # whoever finds the file finds all of it
         with contextlib.suppress(OSError):
-            fd = os.open(self._exit_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            fd = os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(fd, "w") as file:
                 how = {"orphaned": self._orphaned, "asked": self._asked}
                 json.dump({"code": self._code, "at": time.time(), **how}, file)
+            os.replace(whole, self._exit_file)
 
     def _say(self, message: dict[str, Any]) -> None:
         if self._lines.closed:

@@ -140,20 +140,18 @@ def _run_of(data: Any) -> Run | None:
 
 def _now(folder: Path, run: Run) -> Run:
     """A run without a written end: it still runs, has ended since, or its end was lost."""
+    guarded = (  # asked first: the guard writes the end before its own
+        run.guard is not None
+        and run.guard_started is not None
+        and tree.started(run.guard) == run.guard_started
+    )
     try:
         ended = json.loads((folder / _EXIT).read_text(encoding="utf-8"))
         how = "died" if ended["code"] else "ended"
         how = "lost" if ended.get("orphaned") else "stopped" if ended.get("asked") else how
         return replace(run, how=how, code=ended["code"], seconds=ended["at"] - run.started)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass
-    if (
-        run.guard is not None
-        and run.guard_started is not None
-        and tree.started(run.guard) == run.guard_started
-    ):
-        return run
-    return replace(run, how="lost")
+        return run if guarded else replace(run, how="lost")
 
 
 def prune(

@@ -122,8 +122,10 @@ class LaunchSession:
     def end(self, hard: bool = False) -> None:
         """End it: SIGINT, then SIGTERM, then SIGKILL when that does not help; ``hard`` SIGKILL at once.
 
-        Somebody else's log is only watched no longer."""
+        Somebody else's log is only watched no longer, and what was detached is left alone."""
         with self._lock:
+            if self._detached:
+                return
             first = self._asked is None
             if first:
                 self._asked = time.monotonic()
@@ -208,6 +210,8 @@ class LaunchSession:
             raise
         with self._lock:
             self._child = child
+            if self._detached:  # asked for while it was starting
+                child.detach()
         started = runs.began(child.guard)
         kept.save(pid=child.pid, guard=child.guard, guard_started=started, detached=plan.detach)
         if self._asked is not None:  # asked for while it was starting
@@ -391,7 +395,8 @@ class LaunchSession:
 
     def _let_go(self) -> None:
         """Whatever happened: nothing stays but what was to stay."""
-        child, self._child = self._child, None
+        with self._lock:  # a ``detach`` that has begun is told to the guard before the guard is let go
+            child, self._child = self._child, None
         if child is not None:
             if self._detached:
                 child.close()

@@ -203,6 +203,17 @@ def test_ending_reaches_the_launch_and_closing_waits_for_it() -> None:
     assert played.asked == ["gently"], "a launch that is over is left alone"
 
 
+def test_closing_right_after_leaving_it_running_does_not_end_it() -> None:
+    played = Played(starting())
+    launcher = Launcher(played)
+    launcher.start()
+    launcher.detach()
+    launcher.close()
+    last = drained(launcher)[-1]
+    assert isinstance(last, Ended) and last.how is End.DETACHED
+    assert played.asked == []
+
+
 def test_a_flood_of_output_is_bounded_and_nothing_else_is_lost() -> None:
     class Flood(Played):
         def events(self) -> Iterator[WatchEvent]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from standing import answering
@@ -20,6 +23,7 @@ from mtpdoctor.log.types import Stage
 from mtpdoctor.watch import session as session_module
 from mtpdoctor.watch.plan import LaunchPlan
 from mtpdoctor.watch.session import LaunchSession, watch_command, watch_log
+from mtpdoctor.watch.spawn import Child
 from mtpdoctor.watch.stuck import Watchdog
 from mtpdoctor.watch.types import (
     End,
@@ -164,6 +168,64 @@ def test_detached_it_runs_on_and_its_output_is_kept(tmp_path: Path) -> None:
         time.sleep(0.01)
     assert Path(log).read_text() == "up\nlater\n"
     assert json.loads((Path(log).parent / "exit.json").read_text())["code"] == 0
+
+
+HANGS = "import time; print('up', flush=True); time.sleep(100)"
+
+
+def runs_on(session: LaunchSession) -> bool:
+    """Whether the launch lives a moment after its doctor let go of it. It is ended here."""
+    assert session.run is not None and session.run.pid
+    pid = session.run.pid
+    try:
+        time.sleep(0.3)  # the guard kills at once what it takes for orphaned
+        return Path(f"/proc/{pid}").exists()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_it_is_let_go_of_only_after_its_guard_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``detach`` comes from another thread: what drives the launch may see it before the guard has."""
+    tell = Child.detach
+
+    def late(child: Child) -> None:
+        time.sleep(0.5)
+        tell(child)
+
+    monkeypatch.setattr(Child, "detach", late)
+    session = LaunchSession(plan(HANGS), gpus=False, watchdog=False)
+    end = ended(until(session, Output, lambda: threading.Thread(target=session.detach).start()))
+    assert end.how is End.DETACHED
+    assert runs_on(session)
+
+
+def test_detached_while_it_was_starting_it_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = session_module.spawn
+
+    def spawn(*args: Any, **options: Any) -> Child:
+        session.detach()
+        return start(*args, **options)
+
+    monkeypatch.setattr(session_module, "spawn", spawn)
+    session = LaunchSession(plan(HANGS), gpus=False, watchdog=False)
+    assert ended(list(session.events())).how is End.DETACHED
+    assert runs_on(session)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_what_was_detached_is_not_ended(hard: bool) -> None:
+    """Whoever quits right after: the end is asked for while the last events are on their way."""
+    session = LaunchSession(plan(HANGS), gpus=False, watchdog=False)
+    events = []
+    for event in session.events():
+        events.append(event)
+        if isinstance(event, Output):
+            session.detach()
+        if isinstance(event, Ended):
+            session.end(hard)
+    assert ended(events).how is End.DETACHED
+    assert runs_on(session)
 
 
 def test_not_ready_in_time_counts_as_failed() -> None:

@@ -42,6 +42,7 @@ class Launcher:
         self._lines = 0
         self._error: Exception | None = None
         self._over = threading.Event()
+        self._left = False  # to run on without the doctor
         self._thread = threading.Thread(target=self._drive, name="launch", daemon=True)
 
     def start(self) -> None:
@@ -68,13 +69,17 @@ class Launcher:
 
     def detach(self) -> None:
         """Leave it running, watched no longer."""
+        self._left = True
         threading.Thread(target=self.session.detach, daemon=True).start()
 
     def close(self) -> None:
-        """End it and wait for that. For the end of the application."""
+        """End it, or let go of it when it was detached, and wait for that. For the end of the application."""
         if not self._thread.is_alive():
             return
-        self.session.end()
+        if self._left:
+            self.session.detach()  # its own thread may not have come to it
+        else:
+            self.session.end()
         if not self._over.wait(GENTLE_S):
             self.session.end(hard=True)
             self._over.wait(HARD_S)
