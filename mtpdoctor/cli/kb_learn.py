@@ -24,6 +24,11 @@ def add_learn_arguments(parser: argparse.ArgumentParser) -> None:
         "sources", nargs="*", metavar="SOURCE", help="wheel, unpacked wheel, checkout or environment"
     )
     parser.add_argument("--installed", action="store_true", help="learn the SGLang of this interpreter")
+    parser.add_argument(
+        "--transformers",
+        action="store_true",
+        help="the sources are of transformers: learn the models it knows",
+    )
     parser.add_argument("--folder", type=Path, help="another folder of release facts")
 
 
@@ -45,6 +50,8 @@ def run_learn(args: argparse.Namespace) -> int:
     from mtpdoctor.sglang.learn_frames import learn_frames, write_frames
     from mtpdoctor.sglang.store import sort_releases
 
+    if args.transformers:
+        return _learn_transformers(args)
     sources = _open(args.sources)
     if args.installed:
         sources.append(_installed())
@@ -60,7 +67,10 @@ def run_learn(args: argparse.Namespace) -> int:
     order = sort_releases(known)
     for item in learned:
         at = order.index(item.release)
-        print(f"SGLang {item.release}: {len(item.flags)} flags, {len(item.env)} environment variables")
+        print(
+            f"SGLang {item.release}: {len(item.flags)} flags, {len(item.env)} environment variables, "
+            f"{len(item.models.architectures)} architectures"
+        )
         if at == 0:
             continue
         diff = diff_releases(known[order[at - 1]], item)
@@ -70,6 +80,22 @@ def run_learn(args: argparse.Namespace) -> int:
         touched = affected_rules(diff, [(rule.id, _whole_text(rule)) for rule in rules])
         for rule_id, names in touched.items():
             print(f"  rule      {rule_id} mentions {', '.join(names)}")
+    return EXIT_OK
+
+
+def _learn_transformers(args: argparse.Namespace) -> int:
+    from mtpdoctor.paths import releases_folder
+    from mtpdoctor.sglang.learn_transformers import update_transformers
+
+    if args.installed or not args.sources:
+        raise UserError(
+            "nothing to learn", hint="name wheels of transformers, or folders that hold transformers/"
+        )
+    for item in update_transformers(args.folder or releases_folder(), args.sources):
+        print(
+            f"transformers {item.version}: {len(item.model_types)} model types, {len(item.classes)} classes, "
+            f"{sum(item.classes.values())} that SGLang's wrapper can use"
+        )
     return EXIT_OK
 
 

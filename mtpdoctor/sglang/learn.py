@@ -19,6 +19,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from mtpdoctor.errors import UserError
 from mtpdoctor.sglang.learn_env import LearnedEnv, learn_env, rewrites_sgl_prefix
 from mtpdoctor.sglang.learn_flags import LearnedFlag, learn_flags
+from mtpdoctor.sglang.learn_models import LearnedModels, learn_models, read_models, write_models
 from mtpdoctor.sglang.learn_options import write_options
 from mtpdoctor.sglang.source import SourceTree, installed_source, open_source, source_release
 from mtpdoctor.sglang.store import FORMAT, pack, read_table, sort_releases, unpack, write_table
@@ -72,6 +73,7 @@ class LearnedRelease:
     era: str = ""
     sgl_prefix: bool = False  # SGL_X is read as SGLANG_X
     helps: dict[str, str] = field(default_factory=dict)
+    models: LearnedModels = field(default_factory=LearnedModels)
 
 
 def learn(source: str | Path | SourceTree, release: str | None = None) -> LearnedRelease:
@@ -96,6 +98,7 @@ def learn(source: str | Path | SourceTree, release: str | None = None) -> Learne
         era=args.era,
         sgl_prefix=rewrites_sgl_prefix(tree),
         helps={name: flag.help for name, flag in args.flags.items()},
+        models=learn_models(tree),
     )
 
 
@@ -150,6 +153,7 @@ def load_releases(folder: Path) -> dict[str, LearnedRelease]:
         return {}
     flags, env, pins = (read_table(folder / f"{name}.json") for name in ("flags", "env", "pins"))
     releases: Sequence[str] = flags["releases"]
+    models = read_models(folder)
     out = {}
     for index, release in enumerate(releases):
         entries = unpack(flags["flags"], releases, index)
@@ -162,12 +166,13 @@ def load_releases(folder: Path) -> dict[str, LearnedRelease]:
             pins=unpack(pins["pins"], releases, index),
             era=unpack({"era": flags["era"]}, releases, index)["era"],
             sgl_prefix=unpack({"prefix": env["sgl_prefix"]}, releases, index).get("prefix", False),
+            models=models.get(release, LearnedModels()),
         )
     return out
 
 
 def save_releases(folder: Path, learned: Mapping[str, LearnedRelease]) -> None:
-    """Write ``flags.json``, ``env.json`` and ``pins.json``."""
+    """Write ``flags.json``, ``env.json``, ``pins.json``, ``options.json`` and ``architectures.json``."""
     releases = sort_releases(learned)
     flags = {r: {n: flag_entry(f) for n, f in learned[r].flags.items()} for r in releases}
     fields = {
@@ -190,6 +195,7 @@ def save_releases(folder: Path, learned: Mapping[str, LearnedRelease]) -> None:
         folder, {r: learned[r].flags for r in releases}, {r: list(learned[r].fields) for r in releases}
     )
     write_table(folder / "pins.json", head, {"pins": pack({r: learned[r].pins for r in releases}, releases)})
+    write_models(folder, {r: learned[r].models for r in releases})
 
 
 def update(folder: Path, sources: Iterable[str | Path | SourceTree]) -> list[LearnedRelease]:

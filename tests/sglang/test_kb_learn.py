@@ -43,6 +43,7 @@ def test_learning_prints_what_changed(tmp_path, capsys):
         "options.json",
         "frames.json.gz",
         "verified.json",
+        "architectures.json",
     }
     verified = json.loads((folder / "verified.json").read_text())
     assert verified["releases"] == ["1.0.0", "1.1.0"]
