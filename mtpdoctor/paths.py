@@ -21,6 +21,11 @@ def knowledge_folder() -> Path:
     return _find(os.environ.get("MTPDOCTOR_KNOWLEDGE") or "")
 
 
+def own_knowledge_folder() -> Path:
+    """The folder of the doctor's own knowledge, whatever ``$MTPDOCTOR_KNOWLEDGE`` says."""
+    return _find("")
+
+
 @lru_cache(maxsize=8)
 def _find(override: str) -> Path:
     if override:

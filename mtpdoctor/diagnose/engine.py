@@ -30,6 +30,7 @@ from mtpdoctor.release import release_or_none
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.advice import Advice
     from mtpdoctor.diagnose.raise_site import SourceSays
+    from mtpdoctor.diagnose.types import Stop
     from mtpdoctor.memory.types import MemorySum
 
 UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
@@ -79,7 +80,15 @@ def diagnose(
         facts={name: case.facts[name] for name in case.facts},
         release_range=case.release_range,
         memory=_memory(causality, case, knowledge) if outcome == "failed" else None,
+        stop=_stop(reading, attempt, case) if outcome == "unfinished" and reading.is_sglang else None,
     )
+
+
+def _stop(reading: LogReading, attempt: Attempt, case: Case) -> Stop:
+    from mtpdoctor.diagnose.stops import stop_of  # only a log that just stops needs the knowledge of hangs
+    from mtpdoctor.kb.hangs_source import load_hangs
+
+    return stop_of(reading, attempt, case, load_hangs())
 
 
 def _memory(causality: Causality, case: Case, knowledge: Knowledge) -> MemorySum | None:

@@ -66,6 +66,67 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """A rank that has not come as far as others. ``stage`` and ``last`` are None where it has written nothing."""
+
+    rank: str
+    stage: str | None
+    last: Line | None
+
+
+@dataclass(frozen=True, slots=True)
+class Clue:
+    """What speaks for a cause of a stop; ``line`` is where the log shows it."""
+
+    text: str
+    line: Line | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopCause:
+    """What may hold the launch up, if it stands still. Never a root cause: the log does not prove it."""
+
+    id: str  # mtpdoctor explain ID
+    title: str
+    clues: tuple[Clue, ...]
+    tell: str  # what to look at now
+    do: str
+    references: tuple[str, ...]
+    open: tuple[str, ...]  # what is not known and would decide
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A log that just stops: where it stands, and what to look at if the launch does not go on.
+
+    Seconds are by the log's own clock, None where it does not tell. The log's end is not the launch's: how long it
+    has been quiet is known only where later lines that are no progress (health checks, Ctrl-C) show it.
+    """
+
+    stage: str
+    last: Line | None  # the last sign of life
+    progress: str | None  # "62 of 100 shards"
+    entered: Line | None  # the first line of the stage
+    before: str | None  # the stage before it
+    before_s: float | None  # how long that took
+    stage_s: float | None  # from the stage's first line to the last sign of life
+    quiet_s: float  # how long the stage may be quiet
+    quiet_why: str
+    silent_s: float | None  # from the last sign of life to the last line of the log
+    silent_until: Line | None
+    late: tuple[Late, ...]
+    ranks: int  # that have written, or are late
+    ended: Line | None  # a person ended it
+    answers: Line | None  # it has answered a request: it serves, though it did not say so
+    causes: tuple[StopCause, ...]
+
+    @property
+    def overdue(self) -> bool | None:
+        """Quiet for longer than the stage may be; None: the log does not tell."""
+        return None if self.silent_s is None else self.silent_s > self.quiet_s
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The answer for one launch."""
 
@@ -82,3 +143,4 @@ class Report:
     facts: Mapping[str, Any] | None = None
     memory: MemorySum | None = None  # where the root cause is one of memory
     release_range: str | None = None  # "0.5.13 to 0.5.13.post1", where the log only narrows it down
+    stop: Stop | None = None  # of an unfinished launch

@@ -26,7 +26,7 @@ __all__ = [
     "read_rules",
 ]
 
-_SKIPPED = {"releases", "resolution", "watch"}  # data about releases and launches, not rules
+_SKIPPED = {"releases", "resolution", "hangs"}  # data about releases and launches, not rules
 
 
 class KnowledgeError(UserError):

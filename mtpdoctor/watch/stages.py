@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mtpdoctor.log import stages as _stages
+from mtpdoctor.log.clock import seconds_of
 from mtpdoctor.log.types import Line, Stage
 from mtpdoctor.patterns import lazy
 from mtpdoctor.watch.types import Progress, StageReached
@@ -13,7 +14,6 @@ from mtpdoctor.watch.usual import usual
 _BAR = lazy(r"(\d{1,6})/(\d{1,6})(?: \[|\s*$|\s*[,)])")
 _SHARDS = ("checkpoint shards:", "loading shards:")
 _GRAPHS = ("Capturing batches", "Capturing num tokens", "Compiling num tokens")
-_TIME = lazy(r"(?:(\d{4})-(\d\d)-(\d\d)[ T])(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
 
 
 class StageTracker:
@@ -61,7 +61,7 @@ class StageTracker:
         known = self._ranks.get(line.rank)
         unnamed = line.rank is None and bool(self.ranks) and stage.order <= self.stage.order  # a rank's bar
         if (known is None or stage.order > known.order) and not unnamed:
-            yield self._reach(stage, line.rank, at, _clock(line.time), late)
+            yield self._reach(stage, line.rank, at, seconds_of(line.time), late)
         progress = self._progress(stage, line, at)
         if progress is not None:
             yield progress
@@ -97,18 +97,3 @@ class StageTracker:
             return None
         self._done[key] = (done, total)
         return Progress(at=at, stage=stage, rank=line.rank, done=done, total=total, unit=unit)
-
-
-def _clock(time: str | None) -> float | None:
-    """Seconds by the log's own clock, to be compared with others of the same log; None: it tells no date."""
-    m = _TIME.search(time) if time else None
-    if m is None:
-        return None
-    import calendar
-
-    year, month, day, hour, minute, second = (int(m[i]) for i in range(1, 7))
-    try:
-        whole = calendar.timegm((year, month, day, hour, minute, second))
-    except (ValueError, OverflowError):
-        return None
-    return whole + (float(f"0.{m[7]}") if m[7] else 0.0)

@@ -2,7 +2,7 @@
 
 The watcher hands every event to :meth:`Watchdog.saw`; when :meth:`Watchdog.due` says so it looks at the processes
 (``processes.look``, which costs a second) and hands the result to :meth:`Watchdog.judge`. How long a stage may be
-quiet, and what usually holds it up, is data (``hangs.py``).
+quiet, and what usually holds it up, is data (``kb/hangs.py``).
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import re
 from collections import Counter, deque
 from collections.abc import Sequence
 
+from mtpdoctor.kb.hangs import Hangs
+from mtpdoctor.kb.hangs_source import load_hangs
 from mtpdoctor.log.lines import make_line
+from mtpdoctor.log.ranks import RankMarks, local_ranks
 from mtpdoctor.log.stages import mark_of
 from mtpdoctor.log.types import Line, Stage
-from mtpdoctor.watch.hangs import Hangs, Scene, load_hangs
+from mtpdoctor.watch.hangs import scene_of
 from mtpdoctor.watch.types import (
     Generated,
     Launched,
@@ -32,8 +35,6 @@ _KEPT = 40  # last lines that causes are looked for in
 _LOOKED_AT = 400  # lines of one event that are looked at: of a flood, the last
 _OFTEN = 20  # a line that came so often already tells of no progress
 _NUMBER = re.compile(r"\d+")
-_BEGIN = re.compile(r"\b(begin|start)s?\b", re.I)
-_END = re.compile(r"\b(ends?|finish(?:ed)?|done)\b", re.I)
 _TP = re.compile(r"\bTP(\d+)\b")
 
 
@@ -57,11 +58,10 @@ class Watchdog:
         self._told: float | None = None  # when it was last said that it stands still
         self._times = 0  # how often, this time
         self._serving = False
-        self._lines: deque[str] = deque(maxlen=_KEPT)
+        self._lines: deque[Line] = deque(maxlen=_KEPT)
         self._often: Counter[str] = Counter()
         self._done: dict[tuple[Stage, str | None, str], int] = {}
-        self._ranks: dict[str, Stage] = {}
-        self._marks: dict[str, set[str]] = {}  # mark line, numbers out -> ranks that wrote it
+        self._ranks = RankMarks()
 
     # -- what happens ----------------------------------------------------------------------------------
 
@@ -72,9 +72,7 @@ class Watchdog:
             return self._sign(event.at) if any(alive) else None
         if isinstance(event, StageReached):
             if event.rank:
-                before = self._ranks.get(event.rank)
-                if before is None or before.order < event.stage.order:
-                    self._ranks[event.rank] = event.stage
+                self._ranks.reached(event.rank, event.stage)
             if event.stage.order > self.stage.order:
                 self.stage = event.stage
                 self._often.clear()
@@ -107,23 +105,18 @@ class Watchdog:
             self._tp_size = _field(text, "tp_size") or self._tp_size
             self.nodes = _field(text, "nnodes") or self.nodes
         line = make_line(text[:2000], 0, 0, 0, "", None)
-        self._lines.append(line.text)
+        self._lines.append(line)
         if line.rank:
-            self._ranks.setdefault(line.rank, self.stage)
-            self._mark(line, line.rank)
+            self._ranks.heard(line.rank, self.stage)
+            stage = mark_of(line)
+            if stage is not None:
+                self._ranks.mark(line, stage)
         if self._hangs.chatter.search(line.text):
             return False
         form = _NUMBER.sub("#", line.body)[:200]
         self._often[form] += 1
         # A bar's lines differ in their numbers only; what they count comes as Progress.
         return self._often[form] <= _OFTEN
-
-    def _mark(self, line: Line, rank: str) -> None:
-        stage = mark_of(line)
-        if stage is not None:
-            self._marks.setdefault(_milestone(line.body), set()).add(rank)
-            if self._ranks[rank].order < stage.order:
-                self._ranks[rank] = stage
 
     # -- judging ---------------------------------------------------------------------------------------
 
@@ -153,65 +146,40 @@ class Watchdog:
         self._told, self._times = at, min(self._times + 1, 6)
         behind = self.behind()
         found = tuple(signs) + self._gone(processes)
-        ranks = len(self._ranks) or self._tp_size or 0
-        scene = Scene(tuple(processes), tuple(self._lines), found, behind, ranks, self.nodes)
+        scene = scene_of(
+            processes,
+            compilers=self._hangs.compilers,
+            lines=tuple(self._lines),
+            found=found,
+            behind=behind,
+            ranks=len(self._ranks.stages) or self._tp_size or None,
+            nodes=self.nodes,
+        )
         return Stuck(
             at=at,
             stage=self.stage,
             quiet_s=self.quiet(at),
             behind=behind,
             processes=tuple(processes),
-            likely=self._hangs.likely(self.stage, scene),
+            likely=tuple(one.told for one in self._hangs.likely(self.stage, scene)),
             compiling=self._hangs.compiling(self.stage, scene) is not None,
         )
 
     def behind(self) -> tuple[str, ...]:
-        """Ranks that have not written what others have, by their own words.
-
-        Not every rank writes every line, so a rank is behind only where it began something that another ended,
-        where most others wrote a mark that it did not, or where it has written nothing at all.
-        """
-        late: set[str] = set()
-        ranks = set(self._ranks)
-        for mark, wrote in self._marks.items():
-            if len(ranks) > 2 and len(wrote) * 2 > len(ranks):
-                late |= ranks - wrote
-            if _END.search(mark):
-                began = self._marks.get(_paired(mark), set())
-                late |= began - wrote
-        return tuple(sorted(late, key=_natural)) + self._silent(ranks)
-
-    def _silent(self, ranks: set[str]) -> tuple[str, ...]:
-        """TP ranks of this launch that have written nothing, where it is known how many there are."""
-        heard = {int(m[1]) for rank in ranks if (m := _TP.search(rank))}
-        if not self._tp_size or not heard or (self.nodes or 1) > 1:
-            return ()
-        return tuple(f"TP{i}" for i in range(min(self._tp_size, 512)) if i not in heard)
+        """Ranks that have not written what others have, by their own words."""
+        local = local_ranks(self._tp_size, self.nodes) if (self.nodes or 1) == 1 else None
+        return self._ranks.behind(local)
 
     def _gone(self, processes: Sequence[Process]) -> tuple[str, ...]:
         """Ranks that have written and have no process any more."""
         alive = {m[1] for p in processes if p.rank and p.state != "zombie" and (m := _TP.search(p.rank))}
         if not alive:
             return ()
-        wrote = {m[1] for rank in self._ranks if (m := _TP.search(rank))}
-        return tuple(f"missing rank: TP{i} wrote and has no process" for i in sorted(wrote - alive, key=int))
+        gone = sorted(self._ranks.tp_ranks() - {int(number) for number in alive})
+        return tuple(f"missing rank: TP{i} wrote and has no process" for i in gone)
 
 
 def _field(text: str, name: str) -> int | None:
     """A number of a ``server_args`` line, in either of its forms."""
     m = re.search(rf"\b{name}(?:=|': )(\d{{1,4}})\b", text)
     return int(m[1]) if m else None
-
-
-def _milestone(body: str) -> str:
-    """A mark without what differs between ranks: numbers, and what stands after the first sentence."""
-    return _NUMBER.sub("#", re.split(r"[.,:]\s", body, maxsplit=1)[0])[:80].rstrip(".")
-
-
-def _paired(end: str) -> str:
-    """ "Load weight end" -> "Load weight begin"."""
-    return _END.sub("begin", end)
-
-
-def _natural(rank: str) -> list[int | str]:
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", rank)]

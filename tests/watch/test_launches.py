@@ -15,11 +15,11 @@ import pytest
 from standing import RECORDED, SAMPLES, environment, free_port
 
 from mtpdoctor.diagnose.given import Given
+from mtpdoctor.kb.hangs_source import load_hangs
 from mtpdoctor.launch.document import LaunchDocument, read_launch
 from mtpdoctor.log.types import Stage
 from mtpdoctor.watch import stuck
 from mtpdoctor.watch.bench import Plan, compare
-from mtpdoctor.watch.hangs import load_hangs
 from mtpdoctor.watch.plan import plan_of
 from mtpdoctor.watch.retry import Step, Stop, next_attempt
 from mtpdoctor.watch.session import LaunchSession

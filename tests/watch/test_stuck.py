@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from standing import RECORDED, SITE, launch_environment
 
 from mtpdoctor.errors import UserError
+from mtpdoctor.kb.hangs_source import load_hangs
 from mtpdoctor.log.types import Stage
-from mtpdoctor.watch.hangs import load_hangs
 from mtpdoctor.watch.processes import look, rank_of, read_stack, signs
 from mtpdoctor.watch.stuck import Watchdog
 from mtpdoctor.watch.types import Output, Process, Progress, Ready, Resumed, StageReached, Stuck
@@ -309,12 +309,12 @@ def test_what_goes_on_while_it_is_looked_at_is_not_stuck() -> None:
 
 
 def test_broken_knowledge_is_an_error_for_people(tmp_path: Path) -> None:
-    file = tmp_path / "hangs.yaml"
-    file.write_text("stages: {weights: {quiet_s: much}}")
-    with pytest.raises(UserError):
-        load_hangs(file)
-    with pytest.raises(UserError):
-        load_hangs(tmp_path / "none.yaml")
+    (tmp_path / "hangs").mkdir()
+    (tmp_path / "hangs" / "stages.yaml").write_text(
+        "stages: {weights: {quiet_s: much}}\nchatter: [x]\ncompiling: {}\n"
+    )
+    with pytest.raises(UserError, match=r"stages\.yaml"):
+        load_hangs(tmp_path)
 
 
 # -- looking at real processes -----------------------------------------------------------------------
