@@ -7,13 +7,12 @@ import os
 import queue
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mtpdoctor.host.machine import GIB, Machine
 from mtpdoctor.host.types import Disk, ProbeFailure
-
-ANSWER_WITHIN = 0.8  # seconds; a network file system whose server is gone never answers
 
 
 def folders(machine: Machine, model: str | None = None) -> dict[str, str]:
@@ -47,8 +46,11 @@ def _user(machine: Machine) -> str:
         return "user"
 
 
-def probe_disks(machine: Machine, model: str | None = None) -> Iterator[Mapping[str, Any]]:
-    """Field ``disks``; each folder is asked beside the others, and one without an answer is a failure."""
+def probe_disks(
+    machine: Machine, model: str | None = None, seconds: float = 0.8
+) -> Iterator[Mapping[str, Any]]:
+    """Field ``disks``; each folder is asked beside the others, and one without an answer in ``seconds`` is a
+    failure: a network file system whose server is gone never answers."""
     wanted = folders(machine, model)
     mounts = _mounts(machine)
     answers: queue.SimpleQueue[tuple[str, Disk | None]] = queue.SimpleQueue()
@@ -58,9 +60,10 @@ def probe_disks(machine: Machine, model: str | None = None) -> Iterator[Mapping[
         )
         task.start()
     found: dict[str, Disk | None] = {}
+    until = time.monotonic() + seconds
     while len(found) < len(wanted):
         try:
-            purpose, disk = answers.get(timeout=ANSWER_WITHIN)
+            purpose, disk = answers.get(timeout=max(until - time.monotonic(), 0))
         except queue.Empty:
             break
         found[purpose] = disk

@@ -26,6 +26,7 @@ from mtpdoctor.host.saved import host_from_document, host_to_json
 from mtpdoctor.host.types import HostFacts, ProbeFailure
 
 LIMIT = 1.5  # seconds for each probe, the start of its process included
+_OF_A_DISK, _OF_NVCC = 0.55, 0.65  # of them: what waits itself must be done before it is left behind
 _NOTHING = HostFacts(platform=None, gpus=None)
 Answer = tuple[str, Mapping[str, Any] | None]  # probe, fields of HostFacts; None: it is done
 
@@ -37,8 +38,8 @@ class Wanted:
     python: str | None = None  # --python PATH
     model: str | None = None  # --model DIR
 
-    def probes(self) -> dict[str, Callable[[Machine], Iterator[Mapping[str, Any]]]]:
-        """Every probe by its name."""
+    def probes(self, limit: float) -> dict[str, Callable[[Machine], Iterator[Mapping[str, Any]]]]:
+        """Every probe by its name, made for ``limit`` seconds."""
         from mtpdoctor.host.accelerators import probe_gpus
         from mtpdoctor.host.disks import probe_disks
         from mtpdoctor.host.ports import probe_ports
@@ -52,8 +53,8 @@ class Wanted:
             "limits": probe_limits,
             "environment": _environment,
             "ports": probe_ports,
-            "disks": partial(probe_disks, model=self.model),
-            "nvcc": probe_nvcc,
+            "disks": partial(probe_disks, model=self.model, seconds=_OF_A_DISK * limit),
+            "nvcc": partial(probe_nvcc, seconds=_OF_NVCC * limit),
             "Python environments": partial(_pythons, python=self.python),
         }
 
@@ -91,7 +92,7 @@ def probe_host(wanted: Wanted = Wanted(), limit: float = LIMIT) -> HostFacts:
     """
     deadline = time.monotonic() + limit
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-    children = [_start(wanted, group, answers) for group in _GROUPS]
+    children = [_start(wanted, group, answers, limit) for group in _GROUPS]
     try:
         return replace(_gather(NAMES, answers, deadline, limit), local=True)
     finally:
@@ -102,15 +103,15 @@ def probe_host(wanted: Wanted = Wanted(), limit: float = LIMIT) -> HostFacts:
 def probe_machine(machine: Machine, wanted: Wanted = Wanted(), limit: float = LIMIT) -> HostFacts:
     """The same of any ``machine``, in threads of this process."""
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-    _run_all(machine, wanted, NAMES, answers.put)
+    _run_all(machine, wanted, NAMES, answers.put, limit)
     return replace(_gather(NAMES, answers, time.monotonic() + limit, limit), local=True)
 
 
 # -- one process's probes, in threads --------------------------------------------------------------
 def _run_all(
-    machine: Machine, wanted: Wanted, names: Sequence[str], put: Callable[[Answer], None]
+    machine: Machine, wanted: Wanted, names: Sequence[str], put: Callable[[Answer], None], limit: float
 ) -> list[threading.Thread]:
-    probes = wanted.probes()
+    probes = wanted.probes(limit)
     threads = [
         threading.Thread(target=_run_one, args=(machine, name, probes[name], put), daemon=True)
         for name in names
@@ -178,12 +179,12 @@ _CHILD = (
 
 
 def _start(
-    wanted: Wanted, names: Sequence[str], answers: queue.SimpleQueue[Answer]
+    wanted: Wanted, names: Sequence[str], answers: queue.SimpleQueue[Answer], limit: float
 ) -> subprocess.Popen[bytes]:
     path = [os.path.abspath(p) for p in sys.path]
-    spec = {"path": path, "python": wanted.python, "model": wanted.model, "names": list(names)}
+    asked = {"python": wanted.python, "model": wanted.model, "names": list(names), "limit": limit}
     process = subprocess.Popen(
-        [sys.executable, "-S", "-c", _CHILD, json.dumps(spec)],
+        [sys.executable, "-S", "-c", _CHILD, json.dumps({"path": path, **asked})],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -245,6 +246,6 @@ def child(spec: Mapping[str, Any]) -> None:
             out.write(json.dumps(document) + "\n")
             out.flush()
 
-    for thread in _run_all(Machine(), wanted, spec["names"], put):
+    for thread in _run_all(Machine(), wanted, spec["names"], put, spec["limit"]):
         thread.join()
     os._exit(0)  # threads left behind by a probe (a dead mount) do not keep it

@@ -129,6 +129,9 @@ class _Pool:
             yield from self._hear(of_pipe[pipe])
         now = time.monotonic()
         for worker in [w for w in self._workers if (w.task or not w.ready) and self._deadline(w) <= now]:
+            if worker.pipe.poll():  # it was in time; whoever takes the members, or a busy machine, was not
+                yield from self._hear(worker)
+                continue
             self._drop(worker)
             if worker.task is None:
                 self._not_started("it did not start in time")

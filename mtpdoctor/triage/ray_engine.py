@@ -60,8 +60,11 @@ def over_ray(
                 else:
                     yield member
             # a launch waits for at most one other here: twice the time is enough for both
-            late = time.monotonic() - 2 * limits.seconds
-            for reference in [r for r, (_, _, since) in under_way.items() if since < late]:
+            before = time.monotonic() - 2 * limits.seconds
+            late = [r for r, (_, _, since) in under_way.items() if since < before]
+            # what has come is fetched: it was in time, and only one is taken a turn
+            there = set(ray.wait(late, num_returns=len(late), timeout=0)[0]) if late else set()
+            for reference in [r for r in late if r not in there]:
                 task, _, _ = under_way.pop(reference)
                 ray.cancel(reference, force=True)
                 yield unreadable(task.launch, f"examining it took longer than {limits.seconds:g} seconds")

@@ -39,6 +39,8 @@ class FileFollower:
         self._notice_emptied()
         data = self._read(size)
         if not data and self._replaced():
+            data = self._read(size)  # what was written between that look and the rotation
+        if not data and self._replaced():
             os.close(self._fd)
             self._fd, self._at, self._before = -1, 0, b""
             self.turns += 1

@@ -114,14 +114,17 @@ class _Proof:
     def _listening(self) -> Answer:
         """``/model_info`` as soon as somebody answers. Raises NoAnswer."""
         give_up = min(self.deadline, time.monotonic() + _WAIT_LISTEN_S)
+        told: NoAnswer | None = None
         while True:
             try:
                 answer = _info(self.target, self.deadline)
                 if answer.status not in (502, 503) or time.monotonic() > give_up:
                     return answer
-            except NoAnswer:
+            except NoAnswer as error:
+                # what kept it from answering tells more than that there was no time left to ask again
+                told = told if told is not None and error.timed_out else error
                 if time.monotonic() + _PAUSE_S > give_up:
-                    raise
+                    raise told from None
             time.sleep(_PAUSE_S)
 
     # -- models that generate ------------------------------------------------------------------------

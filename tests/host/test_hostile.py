@@ -10,6 +10,7 @@ import pytest
 from machines import Host
 from recorded import RecordedNvml
 from trees import installed, venv
+from waiting import LONG
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.host.facts import host_facts
@@ -55,7 +56,7 @@ def test_a_driver_whose_calls_all_fail_is_told_and_ends_nothing(
 ) -> None:
     nvml = Raising(*works)
     assert gpus_here(nvml, {}) is None
-    found = probe_machine(Host({"/proc/driver/nvidia/version": "NVRM"}).at(tmp_path, nvml))
+    found = probe_machine(Host({"/proc/driver/nvidia/version": "NVRM"}).at(tmp_path, nvml), limit=LONG)
     assert found.failures and "Unknown Error" in found.failures[0].said
     assert "could not be looked at" in render_host(found).splitlines()[0] + render_host(found).splitlines()[1]
 
@@ -66,7 +67,7 @@ def test_a_gpu_without_memory_of_its_own_is_a_gpu(tmp_path: Path) -> None:
     assert light is not None and light.gpus is not None
     assert [(g.name, g.sm, g.memory_gib) for g in light.gpus] == [("NVIDIA GB10", 121, None)]
     meminfo = "MemTotal: 125000000 kB\nMemAvailable: 110000000 kB\n"
-    found = probe_machine(Host({"/proc/meminfo": meminfo}).at(tmp_path, nvml))
+    found = probe_machine(Host({"/proc/meminfo": meminfo}).at(tmp_path, nvml), limit=LONG)
     assert found.gpus is not None and found.gpus[0].memory_gib is None
     assert not found.failures
     assert "shares the system's memory" in render_host(found)
@@ -94,7 +95,7 @@ SECRETS = {
 
 
 def test_no_secret_of_the_environment_shows_in_text_or_document(tmp_path: Path) -> None:
-    found = probe_machine(Host({}, environ=SECRETS).at(tmp_path))
+    found = probe_machine(Host({}, environ=SECRETS).at(tmp_path), limit=LONG)
     assert set(found.env) == set(SECRETS)
     assert "xyzzy" not in render_host(found, verbose=True)
     assert "xyzzy" not in str(host_to_json(found))

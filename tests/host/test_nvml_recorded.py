@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from machines import BARE_METAL, DOCKER
 from recorded import RecordedNvml
+from waiting import LONG
 
 from mtpdoctor.host.nvml import gpus_here
 from mtpdoctor.host.probe import probe_machine
@@ -25,7 +26,7 @@ def probed(
     environ = {**base.environ, **({"CUDA_VISIBLE_DEVICES": visible} if visible is not None else {})}
     machine = replace(base, environ=environ, processes={576: HOLDER})
     nvml = RecordedNvml(H200, changes)
-    host = probe_machine(machine.at(root, nvml), limit=20)
+    host = probe_machine(machine.at(root, nvml), limit=LONG)
     assert nvml.open == 0
     return host
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from waiting import LONG, until, with_more_time
 
 from mtpdoctor.host.probe import Wanted, probe_host
 
@@ -21,7 +21,7 @@ def driver(folder: Path, body: str) -> None:
 
 
 def test_this_machine() -> None:
-    host = probe_host(limit=30)
+    host = probe_host(limit=LONG)
     assert host.local and host.failures == ()
     assert host.gpus is not None and host.ports is not None and host.pythons
     assert host.ram_gib and host.ram_gib > 0.1
@@ -30,7 +30,7 @@ def test_this_machine() -> None:
 
 
 def test_the_model_and_the_python_that_are_asked_for(tmp_path: Path) -> None:
-    host = probe_host(Wanted(python=sys.executable, model=str(tmp_path)), limit=30)
+    host = probe_host(Wanted(python=sys.executable, model=str(tmp_path)), limit=LONG)
     assert host.python is not None and host.python.origin == "--python"
     assert str(tmp_path) in {d.path for d in host.disks or () if d.purpose == "model"}
 
@@ -38,21 +38,23 @@ def test_the_model_and_the_python_that_are_asked_for(tmp_path: Path) -> None:
 def test_a_driver_that_hangs_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driver(tmp_path, f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(600)")
     monkeypatch.syspath_prepend(str(tmp_path))
-    host = probe_host(limit=3)
+    pid_file = tmp_path / "pid"
+    host, limit = with_more_time(
+        lambda limit: probe_host(limit=limit), lambda h: len(h.failures) == 1 and pid_file.exists()
+    )
     (failure,) = host.failures
-    assert failure.probe == "GPUs" and "no answer within 3 s" in failure.said
+    assert failure.probe == "GPUs" and f"no answer within {limit:g} s" in failure.said
     assert host.gpus is None and host.platform is None and host.ram_gib
-    pid = int((tmp_path / "pid").read_text())
-    for _ in range(200):  # its process is ended, at most a zombie is left until it is waited for
+    pid = int(pid_file.read_text())
+
+    def ended() -> bool:
+        """At most a zombie is left until it is waited for."""
         try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
         except OSError:
-            break
-        if state in "ZX":
-            break
-        time.sleep(0.05)
-    else:
-        pytest.fail("the hanging child is still there")
+            return True
+
+    until(ended, "the end of the hanging child")
 
 
 def test_a_driver_that_brings_its_process_down_takes_nothing_with_it(
@@ -60,7 +62,7 @@ def test_a_driver_that_brings_its_process_down_takes_nothing_with_it(
 ) -> None:
     driver(tmp_path, "os.kill(os.getpid(), signal.SIGSEGV); time.sleep(60)")
     monkeypatch.syspath_prepend(str(tmp_path))
-    host = probe_host(limit=30)
+    host = probe_host(limit=LONG)
     (failure,) = host.failures
     assert failure.probe == "GPUs" and "SIGSEGV" in failure.said
     assert host.gpus is None and host.pythons and host.disks
@@ -70,14 +72,18 @@ def test_a_hanging_driver_does_not_keep_the_command_from_ending(tmp_path: Path) 
     driver(tmp_path, "time.sleep(600)")
     path = [str(tmp_path), str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
-    done = subprocess.run(
-        [sys.executable, "-m", "mtpdoctor", "probe", "--timeout", "2"],
-        capture_output=True,
-        text=True,
-        env=environ,
-        timeout=60,
-        cwd=tmp_path,
-    )
+
+    def probed(limit: float) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "mtpdoctor", "probe", "--timeout", f"{limit:g}"],
+            capture_output=True,
+            text=True,
+            env=environ,
+            timeout=LONG,
+            cwd=tmp_path,
+        )
+
+    done, limit = with_more_time(probed, lambda d: d.stdout.count("no answer within") == 1)
     assert done.returncode == 0, done.stderr
-    assert "Could not be looked at" in done.stdout and "no answer within 2 s" in done.stdout
+    assert "Could not be looked at" in done.stdout and f"no answer within {limit:g} s" in done.stdout
     assert "Memory" in done.stdout

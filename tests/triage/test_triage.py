@@ -271,6 +271,6 @@ def test_light_as_any_command() -> None:
         " {'textual', 'ray', 'fsspec', 'torch'} & set(sys.modules) else 0)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(SPEC)], cwd=ROOT, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, str(SPEC)], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr

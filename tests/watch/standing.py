@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,19 +12,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ports import free_port
+
 from mtpdoctor.watch.target import Target
+
+__all__ = ["answering", "environment", "free_port", "launch_environment"]
 
 HERE = Path(__file__).resolve().parent
 SITE = HERE / "stand_in" / "site"
 REPO = HERE.parent.parent
 RECORDED = REPO / "tests" / "data" / "h200_logs"
 SAMPLES = REPO / "sample_logs"
-
-
-def free_port(family: socket.AddressFamily = socket.AF_INET) -> int:
-    with socket.socket(family) as s:
-        s.bind(("::1" if family is socket.AF_INET6 else "127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 def _module(name: str) -> ModuleType:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from standing import answering
+from standing import HTTP, answering
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.launch.document import LaunchDocument, read_launch
+from mtpdoctor.watch import ask, bench
 from mtpdoctor.watch.bench import Arm, Measured, Plan, Spread, compare, judged, measure, without_speculation
 from mtpdoctor.watch.target import Target
 
@@ -43,7 +45,21 @@ def launcher(seen: list[str], **play: object):  # type: ignore[no-untyped-def]
     return launch
 
 
-def test_a_gain_is_measured_one_server_after_the_other() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time passes by what the server computes, and by nothing else: a busy machine changes no figure."""
+    now = [0.0]
+
+    def compute(seconds: float) -> None:
+        now[0] += seconds
+
+    watch = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr(ask, "time", watch)
+    monkeypatch.setattr(bench, "time", watch)
+    monkeypatch.setattr(HTTP, "time", SimpleNamespace(sleep=compute))
+
+
+def test_a_gain_is_measured_one_server_after_the_other(clock: None) -> None:
     seen: list[str] = []
     told: list[str] = []
     found = compare(read_launch(COMMAND), launcher(seen, accept=3.0), QUICK, told.append)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from standing import REPO, SITE, environment, free_port
+from waiting import LONG
 
 from mtpdoctor.cli.main import main
 from mtpdoctor.diagnose.given import Given
@@ -23,17 +24,6 @@ from mtpdoctor.watch.types import Ended, Output
 
 REAL = REPO / "tests" / "data" / "real_logs"
 READY = {"log": str(REAL / "ready_dense.log"), "speed": 0}
-LONG = 20.0
-
-
-@pytest.fixture(autouse=True)
-def _own_state(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv(
-        "MTPDOCTOR_CACHE", os.environ.get("MTPDOCTOR_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    )
 
 
 def server(options: str = "") -> list[str]:
@@ -53,7 +43,7 @@ def typed(line: str, play: dict[str, Any] | None = None) -> subprocess.Completed
         env={**environ(play or READY), **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
     )
 
 

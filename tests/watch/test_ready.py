@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from standing import HTTP, RECORDED, answering, free_port
+from waiting import LONG
 
 from mtpdoctor.launch.document import read_launch
 from mtpdoctor.watch.answer import Sample, acceptance, acceptance_warning, noise, sample_of_generate
@@ -91,7 +92,7 @@ def test_any_line_is_survived(text: str) -> None:
 @pytest.mark.parametrize("release", ["0.4.6", "0.5.2", "0.5.9", "0.5.13.post1", "0.5.23"])
 def test_generates_with_speculation_in_every_release(release: str) -> None:
     with answering({"release": release, "accept": 2.5}, speculative_algorithm="EAGLE") as target:
-        proof = prove(target, 20)
+        proof = prove(target, LONG)
     assert proof.ok and proof.tokens >= 200
     assert proof.accept_length == pytest.approx(2.5, abs=0.15)
     assert proof.tokens_per_s and proof.seconds
@@ -101,7 +102,7 @@ def test_generates_with_speculation_in_every_release(release: str) -> None:
 @pytest.mark.parametrize("release", ["0.4.6", "0.5.13.post1"])
 def test_nothing_accepted_is_a_warning(release: str) -> None:
     with answering({"release": release, "accept": 1.0}, speculative_algorithm="EAGLE") as target:
-        proof = prove(target, 20)
+        proof = prove(target, LONG)
     assert proof.ok
     assert proof.accept_length == pytest.approx(1.0, abs=0.05)
     assert "nothing that was drafted is accepted" in words(proof.warnings)
@@ -109,17 +110,17 @@ def test_nothing_accepted_is_a_warning(release: str) -> None:
 
 def test_a_model_that_stops_at_once_is_asked_to_go_on() -> None:
     with answering({"accept": 1.0, "stops_at": 3}, speculative_algorithm="EAGLE") as target:
-        proof = prove(target, 20)
+        proof = prove(target, LONG)
     assert "nothing that was drafted is accepted" in words(proof.warnings)
 
 
 def test_overlap_off_and_silent_speculation_are_warnings() -> None:
     with answering({"overlap_off": True}, speculative_algorithm="EAGLE") as target:
-        assert "overlap scheduling is off" in words(prove(target, 20).warnings)
+        assert "overlap scheduling is off" in words(prove(target, LONG).warnings)
     with answering({"silent_spec": True}, speculative_algorithm="EAGLE") as target:
-        assert "may be off" in words(prove(target, 20).warnings)
+        assert "may be off" in words(prove(target, LONG).warnings)
     with answering({"overlap_off": True}) as target:  # nobody asked for speculation
-        assert prove(target, 20).warnings == ()
+        assert prove(target, LONG).warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -128,8 +129,8 @@ def test_overlap_off_and_silent_speculation_are_warnings() -> None:
 )
 def test_garbage_counts_as_generating_with_a_warning(answers: str, said: str) -> None:
     with answering({"answers": answers}) as target:
-        proof = prove(target, 20)
-        random = prove(replace(target, random_weights=True), 20)
+        proof = prove(target, LONG)
+        random = prove(replace(target, random_weights=True), LONG)
     assert proof.ok and said in words(proof.warnings)
     assert random.ok and "weights are random" in words(random.warnings) and said not in words(random.warnings)
 
@@ -140,48 +141,48 @@ def test_garbage_counts_as_generating_with_a_warning(answers: str, said: str) ->
 )
 def test_an_answer_without_tokens_is_no_proof(answers: str, said: str) -> None:
     with answering({"answers": answers, "only": True}, skip_tokenizer_init=True) as target:
-        proof = prove(target, 20)
+        proof = prove(target, LONG)
     assert not proof.ok and said in proof.said and proof.tokens == 0
 
 
 def test_other_ways_to_ask() -> None:
     with answering({"no_generate": True}) as target:
-        assert prove(target, 20).ok
+        assert prove(target, LONG).ok
     with answering({}, skip_tokenizer_init=True) as target:
-        proof = prove(target, 20)
+        proof = prove(target, LONG)
         assert proof.ok and proof.tokens > 100 and proof.warnings == ()
     with answering({}, disaggregation_mode="decode") as target:
-        proof = prove(target, 20)
+        proof = prove(target, LONG)
         assert proof.ok and "pretended transfer" in words(proof.warnings)
     with answering({"room": 16}) as target:  # a KV pool with hardly any room
-        proof = prove(target, 20)
+        proof = prove(target, LONG)
         assert proof.ok and proof.tokens >= 8
 
 
 def test_embedding_and_reranking_models() -> None:
     with answering({"embedding": True}) as target:
-        proof = prove(target, 20)
+        proof = prove(target, LONG)
         assert proof.ok and "3 numbers" in proof.said
     with answering({"embedding": True, "rerank": True}) as target:
-        assert "/v1/rerank" in prove(target, 20).said
+        assert "/v1/rerank" in prove(target, LONG).said
     with answering({"embedding": True, "vector": [float("nan")] * 3}) as target:
-        assert "NaN" in words(prove(target, 20).warnings)
+        assert "NaN" in words(prove(target, LONG).warnings)
     with answering({"embedding": True, "vector": [0.0, 0.0]}) as target:
-        assert "all zeros" in words(prove(target, 20).warnings)
+        assert "all zeros" in words(prove(target, LONG).warnings)
 
 
 def test_key_and_base_path() -> None:
     with answering({"base_path": "/llm"}, api_key="the-right-key") as target:
         right = replace(target, api_key="the-right-key", base_path="/llm")
-        assert prove(right, 20).ok
-        none = prove(replace(right, api_key=None), 20)
+        assert prove(right, LONG).ok
+        none = prove(replace(right, api_key=None), LONG)
         assert not none.ok and "none is known" in none.said
-        masked = prove(replace(right, api_key=None, key_masked=True), 20)
+        masked = prove(replace(right, api_key=None, key_masked=True), LONG)
         assert "only its mask" in masked.said
-        wrong = prove(replace(right, api_key="another-key-xyz"), 20)
+        wrong = prove(replace(right, api_key="another-key-xyz"), LONG)
         assert not wrong.ok and "refuses the API key" in wrong.said and "xyz" not in wrong.said
     with answering({}) as target:  # no proxy cuts the base path off here
-        assert prove(replace(target, base_path="/llm"), 20).ok
+        assert prove(replace(target, base_path="/llm"), LONG).ok
 
 
 def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +190,7 @@ def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
     with answering({}) as target:
-        assert prove(target, 20).ok
+        assert prove(target, LONG).ok
 
 
 def _has_ipv6() -> bool:
@@ -206,7 +207,7 @@ def test_ipv6() -> None:
     try:
         with answering({}, host="::1", port=free_port(socket.AF_INET6)) as target:
             assert target.url.startswith("http://[::1]:")
-            assert prove(target, 20).ok
+            assert prove(target, LONG).ok
     finally:
         HTTP.ThreadingHTTPServer.address_family = family
 
@@ -221,14 +222,14 @@ def test_https_with_a_certificate_of_its_own(tmp_path: Path) -> None:
         pytest.skip("openssl cannot make a certificate here")
     with answering({}, ssl_certfile=str(cert), ssl_keyfile=str(key)) as target:
         assert target.url.startswith("https://")
-        assert prove(target, 20).ok
+        assert prove(target, LONG).ok
 
 
 def test_a_server_that_is_still_starting_is_waited_for() -> None:
     with answering({"busy_503": 2}) as target:
-        assert not reachable(target)
-        assert prove(target, 20).ok
-        assert reachable(target)
+        assert not reachable(target, LONG)
+        assert prove(target, LONG).ok
+        assert reachable(target, LONG)
 
 
 def test_servers_that_cannot_be_asked_say_why() -> None:
@@ -276,7 +277,7 @@ def test_a_port_that_speaks_something_else(reply: bytes | None) -> None:
 
 def test_the_time_counts_from_the_launch() -> None:
     with answering({}) as target:
-        assert prove(target, 20, started=time.monotonic() - 100).at > 100
+        assert prove(target, LONG, started=time.monotonic() - 100).at > 100
 
 
 # -- judging -----------------------------------------------------------------------------------------
@@ -351,8 +352,8 @@ def test_acceptance_is_the_mean_over_steps(answers: list[tuple[int, float]]) -> 
 
 def test_what_was_answered_is_shown_so_that_a_person_can_judge_it() -> None:
     with answering() as target:
-        assert prove(target, 20).said.startswith('"...')
-        assert 'Spain is" -> "' in prove(target, 20).said
-        assert "random weights" in prove(replace(target, random_weights=True), 20).said
+        assert prove(target, LONG).said.startswith('"...')
+        assert 'Spain is" -> "' in prove(target, LONG).said
+        assert "random weights" in prove(replace(target, random_weights=True), LONG).said
     with answering(skip_tokenizer_init=True) as target:
-        assert "no text: --skip-tokenizer-init" in prove(target, 20).said
+        assert "no text: --skip-tokenizer-init" in prove(target, LONG).said

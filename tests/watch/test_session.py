@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 from standing import answering
+from waiting import LONG
+from waiting import until as wait_until
 
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
@@ -38,17 +40,11 @@ from mtpdoctor.watch.types import (
 )
 
 REAL = Path(__file__).resolve().parents[1] / "data" / "real_logs"
-LONG = 20.0
 PLAY = """
 import os, signal, sys, time
 print(open(sys.argv[1]).read().partition("\\n")[2], flush=True)
 {then}
 """
-
-
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
 
 
 def plan(code: str, *args: str, **options: object) -> LaunchPlan:
@@ -162,10 +158,7 @@ def test_detached_it_runs_on_and_its_output_is_kept(tmp_path: Path) -> None:
     assert end.how is End.DETACHED
     log = session.log
     go.touch()
-    limit = time.monotonic() + LONG
-    while not (Path(log).parent / "exit.json").exists():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
+    wait_until((Path(log).parent / "exit.json").exists, "its end")
     assert Path(log).read_text() == "up\nlater\n"
     assert json.loads((Path(log).parent / "exit.json").read_text())["code"] == 0
 
@@ -272,7 +265,7 @@ def test_ready_is_proven_by_a_real_request() -> None:
         )
         ready = "print('The server is fired up and ready to roll!', flush=True); import time; time.sleep(100)"
         session = LaunchSession(
-            plan(lines + ready, given=Given(document=document), prove=True, prove_timeout=10.0),
+            plan(lines + ready, given=Given(document=document), prove=True, prove_timeout=LONG),
             gpus=False,
             watchdog=False,
         )
@@ -326,7 +319,9 @@ def test_a_log_that_stands_there_tells_its_stages_and_its_cause(monkeypatch: pyt
 
 
 def test_a_growing_log_is_followed_through_rotation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "_QUIET", 0.2)
+    monkeypatch.setattr(
+        session_module, "_QUIET", 1e9
+    )  # until all is written: a busy machine may stop in between
     log = tmp_path / "server.log"
     lines = (REAL / "port_in_use.log").read_text().splitlines(keepends=True)
     log.write_text("")
@@ -338,6 +333,7 @@ def test_a_growing_log_is_followed_through_rotation(tmp_path: Path, monkeypatch:
             file.writelines(lines[:half])
         log.rename(tmp_path / "server.log.1")
         log.write_text("".join(lines[half:]))
+        monkeypatch.setattr(session_module, "_QUIET", 0.2)
 
     writer = threading.Thread(target=write)
     seen = until(session, Launched, writer.start)

@@ -7,23 +7,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import LONG, until
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.watch import tree
 from mtpdoctor.watch.spawn import Child, spawn
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the guard's full service is Linux's")
-LONG = 20.0  # seconds; only waited for where something is wrong
 
 # A server with a scheduler as stubborn as can be: a session of its own, its parent gone, no SIGTERM or SIGINT heard.
 FAMILY = """
 import os, signal, sys, time
 ready = sys.argv[1]
-if os.fork() == 0:
+between = os.fork()
+if between == 0:
     os.setsid()
     if os.fork():
         os._exit(0)
@@ -31,6 +31,7 @@ if os.fork() == 0:
         signal.signal(number, signal.SIG_IGN)
     open(ready, "w").write(str(os.getpid()))
     time.sleep(100)
+os.waitpid(between, 0)
 while not os.path.exists(ready) or not open(ready).read():
     time.sleep(0.01)
 print("up", flush=True)
@@ -40,13 +41,6 @@ print("up", flush=True)
 
 def python(code: str, *args: str) -> list[str]:
     return [sys.executable, "-c", code, *args]
-
-
-def until(condition: Callable[[], object], seconds: float = LONG) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.01)
 
 
 def gone(pid: int) -> bool:
@@ -176,7 +170,8 @@ UNKNOWN = """
 import ctypes, os, signal, sys, time
 def scheduler(away, twice):
     read, write = os.pipe()
-    if os.fork() == 0:
+    child = os.fork()
+    if child == 0:
         if away:
             os.setsid()
         if twice and os.fork():
@@ -190,7 +185,10 @@ def scheduler(away, twice):
         time.sleep(100)
         os._exit(0)
     os.close(write)
-    return os.read(read, 20).decode()
+    pid = os.read(read, 20).decode()
+    if twice:
+        os.waitpid(child, 0)  # the one between is gone for certain
+    return pid
 for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, signal.SIG_IGN)
 print(scheduler(False, False), scheduler(True, False), scheduler(True, True), "up", flush=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from standing import REPO, SITE, environment, free_port
+from waiting import LONG
 
 from mtpdoctor.cli.main import main
 from mtpdoctor.cli.watch import is_command
@@ -29,16 +30,11 @@ FAILS = {
     "code": 1,
     "unless": "extra_buffer",
 }
-LONG = 20.0
 
 
-@pytest.fixture(autouse=True)
-def state(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv(
-        "MTPDOCTOR_CACHE", os.environ.get("MTPDOCTOR_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-    )
-    return tmp_path / "state" / "runs"
+@pytest.fixture
+def state(own_state: Path) -> Path:
+    return own_state / "runs"
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, *plays: dict[str, Any]) -> None:

@@ -125,6 +125,8 @@ def main() -> None:
             listening = True
         server.up = server.up or READY in line
         log(fitted(line, args))
+        if play.get("pause_at") and play["pause_at"] in line:
+            wait_for(play["go_on"])
         if until and until in line:
             break
     flood(int(play.get("flood", 0)))
@@ -139,6 +141,13 @@ def played_lines(play: dict[str, Any]) -> list[str]:
     lines = Path(play["log"]).read_text(encoding="utf-8", errors="replace").split("\n")
     lines = lines[1:] if lines[0].startswith("$ ") else lines
     return lines[:-1] if lines and not lines[-1] else lines
+
+
+def wait_for(path: str) -> None:
+    """Until the test has made the file."""
+    until = time.monotonic() + LONGEST_S
+    while not os.path.exists(path) and time.monotonic() < until:
+        time.sleep(0.02)
 
 
 def flood(size: int) -> None:
@@ -163,8 +172,8 @@ def finish(play: dict[str, Any], server: Server, listening: bool) -> None:
     if not listening:
         server.start()
     server.up = True
-    if "die_after" in play:
-        time.sleep(float(play["die_after"]))
+    if "die_when" in play:
+        wait_for(play["die_when"])
         code = int(play.get("code", 1))
         if code < 0:
             os.kill(os.getpid(), -code)

@@ -49,7 +49,12 @@ class Server:
             context.load_cert_chain(self.args["ssl_certfile"], self.args["ssl_keyfile"])
             server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        self.stop = server.shutdown
+
+        def stop() -> None:
+            server.shutdown()
+            server.server_close()
+
+        self.stop = stop
 
     # -- answers -------------------------------------------------------------------------------------
 

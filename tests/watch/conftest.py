@@ -1,0 +1,8 @@
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _own_state(own_state: Path) -> None:
+    """What one test launches is no run of another's."""
