@@ -52,6 +52,7 @@ class Case:
         """The case with a release that was worked out; not ``certain``: the newest ``among`` several."""
         named = make_facts({"release": str(release)}, Source.DERIVED, reason)
         facts = self.facts.merged(named, release_defaults(str(release)))
+        facts = facts.merged(_of_support(self.model, facts))
         return replace(
             self,
             facts=facts.without_contradictions_on("arg."),
@@ -108,7 +109,7 @@ def build_case(
     facts = Facts({}).merged(*layers)
     known = facts.look("release")
     if isinstance(known, str):
-        facts = facts.merged(release_defaults(known))
+        facts = facts.merged(release_defaults(known), _of_support(model, facts))
     return Case(
         facts=facts.without_contradictions_on("arg.", "log."),
         reading=reading,
@@ -130,6 +131,23 @@ def _of_model(model: ModelFacts) -> Facts:
     from mtpdoctor.model.facts import model_facts
 
     return model_facts(model)
+
+
+def _of_support(model: ModelFacts | None, facts: Facts) -> Facts:
+    """Whether the release knows the model."""
+    named = facts.look("release")
+    if model is None or not model.raw or not isinstance(named, str):
+        return Facts({})
+    from mtpdoctor.sglang.support import support_facts
+
+    installed = facts.look("host.package.transformers") if facts.look("host.package.sglang") else None
+    values = support_facts(
+        model.raw,
+        release_or_none(named),
+        installed if isinstance(installed, str) else None,
+        mistral="params.json" in model.files,
+    )
+    return make_facts(values, Source.DERIVED, f"SGLang {named}")
 
 
 def command_facts(command: LaunchCommand, where: str) -> Facts:

@@ -14,6 +14,7 @@ from typing import Any
 from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.asking import Asker, as_log, confirmed, diagnosis_of
 from mtpdoctor.diagnose.contradictions import contradictions_of
+from mtpdoctor.diagnose.engine import with_facts
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.here import missing_here
 from mtpdoctor.diagnose.host_check import host_of_launch, host_rules_of
@@ -259,13 +260,12 @@ class _Launch:
 
     def _foreseen(self, seen: Foreseen, case: Case) -> Problem:
         rule = seen.rule
-        fixes: tuple[Fix, ...] = ()
-        if seen.certain:
-            fixes = fixes_of(Match(rule, _NOWHERE, {}, True), case, self.knowledge)
+        match = Match(rule, _NOWHERE, {}, True)
+        fixes = fixes_of(match, case, self.knowledge) if seen.certain else ()
         return Problem(
             rule=rule.id,
             title=seen.title,
-            cause=fill(rule.cause, seen.facts or case.facts),
+            cause=with_facts(fill(rule.cause, seen.facts or case.facts), match, case),
             severity=seen.severity,
             stage=rule.stage.value,
             certain=seen.certain,

@@ -191,7 +191,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         rule=rule.id,
         title=fill(rule.title, facts, match.captures),
         confidence=round(match.confidence, 2),
-        cause=fill(rule.cause, facts, match.captures),
+        cause=with_facts(fill(rule.cause, facts, match.captures), match, case),
         misleading=fill(rule.misleading, facts, match.captures) if rule.misleading else None,
         root=cause.root,
         ranks=cause.ranks,
@@ -205,6 +205,15 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         captures=tuple(match.captures.items()),
         raised=root_traceback(cause),
     )
+
+
+def with_facts(cause: str, match: Match, case: Case) -> str:
+    """The cause, and what the facts of the releases say of it, for a rule whose remedies come from them."""
+    if not any(remedy.generate in ("architecture", "model-type") for remedy in match.rule.remedies):
+        return cause
+    from mtpdoctor.diagnose.kinds import said_of  # few rules have them
+
+    return f"{cause} {said_of(match, case)}".rstrip()
 
 
 def _advice(cause: Cause, case: Case, knowledge: Knowledge, fixes: tuple[Fix, ...]) -> Advice:

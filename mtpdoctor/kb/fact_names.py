@@ -39,6 +39,7 @@ MODEL = frozenset(
         "linear_key_dim", "linear_value_dim", "sliding_window", "rope_scaling", "quantization_block", "revision",
         "has_mtp", "has_tokenizer", "has_processor", "has_chat_template", "weights_format", "weights_gib",
         "weights_missing", "weights_truncated", "weights_pointers", "weights_empty", "weights_unreadable",
+        "support", "support_from", "type_known", "type_from",
     )
 )  # fmt: skip
 LOG = frozenset(

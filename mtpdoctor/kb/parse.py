@@ -32,7 +32,17 @@ CONFIDENCE = {"confirmed": 0.95, "stated": 0.85, "symptom": 0.6}
 SCOPES = ("launch", "host")
 SEVERITIES = ("fatal", "degrades", "info")
 ROOTS = ("match", "exception", "last-exception")
-GENERATORS = ("unknown-flag", "bad-choice", "package", "backend", "said", "upgrade", "split")
+GENERATORS = (
+    "unknown-flag",
+    "bad-choice",
+    "package",
+    "backend",
+    "said",
+    "upgrade",
+    "split",
+    "architecture",
+    "model-type",
+)
 
 _ID = lazy(r"MTP[0-9]{4}$")
 _ANY = ReleaseRange.parse("*")

@@ -64,7 +64,8 @@ def registered_type(name: str) -> Known:
 
 
 def transformers_type(name: str) -> Known:
-    """Versions of transformers whose ``AutoConfig`` accepts this ``model_type``."""
+    """Versions of transformers whose ``AutoConfig`` accepts this ``model_type``; the value lists its classes that
+    generate."""
     return _known(releases_folder() / TRANSFORMERS_FILE, "model_types", name)
 
 
@@ -141,6 +142,37 @@ def transformers_pin(release: Release | None) -> str | None:
     if release is None:
         return None
     return exact_version(release_facts(release).pins.get("transformers", ""))
+
+
+def reads_type(model_type: str, release: Release) -> bool:
+    """Whether a release, as it is installed with what it asks for, reads a config of this ``model_type``: it
+    registers the type itself, or pins a transformers that has it."""
+    if registered_type(model_type).has(release):
+        return True
+    return bool(in_transformers(transformers_type(model_type), transformers_pin(release)))
+
+
+def first_with_type(model_type: str, after: Release | None, with_class: bool = False) -> Release | None:
+    """The first final release after ``after`` (None: of all) that reads the type; ``with_class``: and has a class
+    of its own for a model of it, as far as transformers tells which classes those are."""
+    later = [
+        r for r in registered_type(model_type).known if not r.is_prerelease and (after is None or r > after)
+    ]
+    classes = [architecture(name) for name in classes_of(model_type)] if with_class else []
+    return next(
+        (
+            r
+            for r in later
+            if reads_type(model_type, r) and (not classes or any(known.has(r) for known in classes))
+        ),
+        None,
+    )
+
+
+def classes_of(model_type: str) -> tuple[str, ...]:
+    """The classes of transformers that generate with a model of this type; none where SGLang names the type."""
+    spans = transformers_type(model_type).spans
+    return tuple(spans[-1][2]) if spans else ()
 
 
 def exact_version(specifier: str) -> str | None:

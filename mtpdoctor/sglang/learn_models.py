@@ -142,7 +142,8 @@ def _model_types(module: Module, evaluator: Evaluator) -> Iterator[str]:
             # a type whose refusal by transformers is caught: `if not "deepseek_v32" in str(e)`
             left, right = node.left, node.comparators[0]
             text = left.value if isinstance(left, ast.Constant) else None
-            if ast.unparse(right).startswith("str(") and isinstance(text, str) and text.isidentifier():
+            message = isinstance(right, ast.Call) and ast.unparse(right.func) == "str"
+            if message and isinstance(text, str) and text.isidentifier():
                 yield text
 
 

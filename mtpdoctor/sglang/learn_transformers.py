@@ -1,6 +1,6 @@
 """Which models a version of transformers knows, read off its wheel or its installed folder.
 
-``model_types``: what ``AutoConfig`` accepts (``CONFIG_MAPPING_NAMES``). ``classes``: the model classes that the
+``model_types``: what ``AutoConfig`` accepts (``CONFIG_MAPPING_NAMES``), with the classes that generate for it. ``classes``: the model classes that the
 library offers, and whether SGLang's wrapper can use each (``_supports_attention_backend``). Nothing of the
 library is imported or run. Written to ``transformers.json`` beside the facts of SGLang's releases.
 """
@@ -24,16 +24,28 @@ from mtpdoctor.sglang.store import FORMAT, pack, read_table, sort_releases, unpa
 _VERSION = lazy(r"^__version__\s*=\s*[\"']([^\"']+)[\"']", re.M)
 _MODELING = lazy(r"transformers/models/(?:\w+/)+modeling_\w+\.py$")
 _CLASS = lazy(r"^class (\w+)\(", re.M)
+_ALL = lazy(r"^__all__ = \[(.*?)\]", re.M | re.S)
+_QUOTED = lazy(r"[\"'](\w+)[\"']")
+_HEADED = lazy(
+    r"For[A-Z]\w+$|CausalLM$|LMHeadModel$"
+)  # what a config's `architectures` names; no mere layers
 _WRAPPED = lazy(r"^\s+_supports_attention_backend\s*(?::\s*bool\s*)?=\s*True", re.M)
 _AUTO = "transformers/models/auto/"
 _CONFIG_NAMES = "CONFIG_MAPPING_NAMES"
 _CLASS_NAMES = lazy(r"MODEL_\w+_NAMES$|MODEL_MAPPING_NAMES$")
+# The tables whose classes a server of text would be asked for, by the model's type.
+_GENERATING = tuple(
+    f"MODEL_FOR_{kind}_MAPPING_NAMES"
+    for kind in ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "VISION_2_SEQ", "MULTIMODAL_LM", "SPEECH_SEQ_2_SEQ")
+)
 
 
 @dataclass(slots=True)
 class LearnedTransformers:
     version: str
-    model_types: set[str] = field(default_factory=set)
+    model_types: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # -> classes that generate, see _GENERATING
     classes: dict[str, bool] = field(default_factory=dict)  # name -> SGLang's wrapper can use it
 
 
@@ -49,15 +61,25 @@ def learn_transformers(source: str | Path) -> LearnedTransformers:
         )
     learned = LearnedTransformers(str(release_or_none(found[1])))
     named: set[str] = set()
+    generating: dict[str, set[str]] = {}
     for stem in ("auto_mappings", "configuration_auto", "modeling_auto"):
         for table, key, value in _entries(files.get(f"{_AUTO}{stem}.py", "")):
             if table == _CONFIG_NAMES:
-                learned.model_types.add(key)
+                learned.model_types[key] = []
             elif _CLASS_NAMES.match(table):
-                named.update([value] if isinstance(value, str) else value)
+                names = [value] if isinstance(value, str) else value
+                named.update(names)
+                if table in _GENERATING:
+                    generating.setdefault(key, set()).update(names)
     if not learned.model_types:
         raise UserError(f"{source}: no {_CONFIG_NAMES} in {_AUTO}", hint="this version keeps it elsewhere")
-    wrapped = dict(_defined(files))
+    for key in learned.model_types:
+        learned.model_types[key] = sorted(generating.get(key, ()))
+    wrapped: dict[str, bool] = {}
+    for name, usable, offered in _defined(files):
+        wrapped[name] = usable
+        if offered and _HEADED.search(name):
+            named.add(name)
     learned.classes = {name: wrapped.get(name, False) for name in sorted(named)}
     return learned
 
@@ -120,12 +142,15 @@ def _pair(key: ast.expr, value: ast.expr) -> Iterator[tuple[str, Any]]:
         yield name, names
 
 
-def _defined(files: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+def _defined(files: Mapping[str, str]) -> Iterator[tuple[str, bool, bool]]:
+    """Every class of the files of models: its name, whether SGLang can wrap it, whether the library offers it."""
     for path, text in files.items():
         if _MODELING.match(path):
             wrapped = _WRAPPED.search(text) is not None
+            listed = _ALL.search(text)
+            offered = set(_QUOTED.findall(listed[1])) if listed else set()
             for found in _CLASS.finditer(text):
-                yield found[1], wrapped
+                yield found[1], wrapped, found[1] in offered
 
 
 # -- the table ----------------------------------------------------------------------------------------------
@@ -144,8 +169,7 @@ def update_transformers(folder: Path, sources: Iterable[str | Path]) -> list[Lea
                 table: unpack(data[table], data["releases"], index) for table in ("model_types", "classes")
             }
     for version, learned in new.items():
-        types = dict.fromkeys(sorted(learned.model_types), 1)
-        known[version] = {"model_types": types, "classes": dict(learned.classes)}
+        known[version] = {"model_types": dict(learned.model_types), "classes": dict(learned.classes)}
     versions = sort_releases(known)
     folder.mkdir(parents=True, exist_ok=True)
     head = {"format": FORMAT, "package": "transformers", "releases": versions}

@@ -1,7 +1,8 @@
 """Remedies computed for whole kinds of failures (``generate:`` of rules of role advice).
 
 Each takes what the rule matched (captures, traceback) and the case, and gives remedies that are risky
-or manual: the kind of a failure is known, not the failure.
+or manual: the kind of a failure is known, not the failure. ``architecture`` and ``model-type`` also say what is
+known of a model that a rule of another role found missing.
 """
 
 from __future__ import annotations
@@ -32,4 +33,27 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.split import split_remedies
 
         return split_remedies(case)
+    if generator == "architecture":
+        from mtpdoctor.diagnose.kinds.architecture import architecture_remedies
+
+        return architecture_remedies(match, case)
+    if generator == "model-type":
+        from mtpdoctor.diagnose.kinds.model_type import model_type_remedies
+
+        return model_type_remedies(match, case)
     raise ValueError(f"no generator {generator!r}")
+
+
+def said_of(match: Match, case: Case) -> str:
+    """What the facts of the releases add to the cause that a rule names, for rules whose remedies are worked out
+    from them; "" for others."""
+    for remedy in match.rule.remedies:
+        if remedy.generate == "architecture":
+            from mtpdoctor.diagnose.kinds.architecture import architecture_said
+
+            return architecture_said(match, case)
+        if remedy.generate == "model-type":
+            from mtpdoctor.diagnose.kinds.model_type import model_type_said
+
+            return model_type_said(match, case)
+    return ""

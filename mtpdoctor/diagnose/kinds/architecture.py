@@ -1,0 +1,208 @@
+"""A model whose class SGLang does not find: which release has it, or why this one cannot load it."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from mtpdoctor.case import Case
+from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
+from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
+from mtpdoctor.release import Release, parse_release
+from mtpdoctor.sglang.architectures import (
+    Known,
+    architecture,
+    architectures,
+    models_of,
+    transformers_class,
+    transformers_pin,
+    wrappable,
+)
+from mtpdoctor.sglang.releases import newest_release
+from mtpdoctor.sglang.support import wraps
+
+_NAME = lazy(r"\w+")
+_LIKE = 0.88  # how alike two names must be for one to be a misspelling of the other
+# From here on --model-impl transformers goes on with a class that transformers says cannot be wrapped.
+_INSISTS = parse_release("0.5.10")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One architecture and the release in use. ``module`` holds its class there; ``known`` is where else it is."""
+
+    name: str
+    known: Known
+    release: Release | None
+    module: str | None
+    exact: bool  # the facts are of this very release
+
+    @property
+    def later(self) -> Release | None:
+        if self.release is not None:
+            return self.known.first_after(self.release)
+        return next((r for r in self.known.known if not r.is_prerelease and self.known.has(r)), None)
+
+    @property
+    def earlier(self) -> Release | None:
+        return self.known.last_before(self.release) if self.release is not None else None
+
+
+def wanted_of(match: Match, case: Case) -> list[Wanted]:
+    """The architectures that the message (else the model's config) names."""
+    said = match.captures.get("archs") or match.captures.get("arch") or match.captures.get("cls")
+    named: Any = _NAME.findall(said) if said else case.facts.look("model.architecture")
+    names = list(named) if isinstance(named, list) else [named] if isinstance(named, str) else []
+    models = models_of(case.release)
+    return [
+        Wanted(
+            name,
+            architecture(name),
+            case.release,
+            models.module(name) if models is not None else None,
+            models is not None and models.exact,
+        )
+        for name in names[:4]
+    ]
+
+
+def architecture_said(match: Match, case: Case) -> str:
+    """One sentence on where the class is; "" when the message names none."""
+    wanted = wanted_of(match, case)
+    return _sentence(_telling(wanted)) if wanted else ""
+
+
+def architecture_remedies(match: Match, case: Case) -> list[Remedy]:
+    wanted = wanted_of(match, case)
+    if not wanted:
+        return []
+    first = _telling(wanted)
+    if first.module is not None:
+        return _not_imported(first)
+    remedies: list[Remedy] = []
+    if first.later is not None:
+        remedies.append(upgrade(first.later, f"the first release that has {first.name}", _sentence(first)))
+    elif first.earlier is not None:
+        remedies.append(_go_back(first, first.earlier))
+    remedies += _misspelt(first)
+    remedies += [r for w in wanted if (r := _wrapped(w, case)) is not None][:1]
+    if first.later is None and first.earlier is None:
+        remedies.append(development(_sentence(first)))
+    return remedies
+
+
+def _telling(wanted: list[Wanted]) -> Wanted:
+    """Of several architectures SGLang takes the first that it has: one of this release, else the soonest."""
+    here = next((w for w in wanted if w.module is not None), None)
+    if here is not None:
+        return here
+    later = [w for w in wanted if w.later is not None]
+    if later:
+        return min(later, key=lambda w: (w.later, wanted.index(w)))
+    return next((w for w in wanted if w.earlier is not None), wanted[0])
+
+
+def _sentence(wanted: Wanted) -> str:
+    name, release = wanted.name, wanted.release
+    if wanted.module is not None:
+        place = f"srt/models/{wanted.module}.py"
+        if wanted.exact:
+            return f"SGLang {release} has {name} ({place}), so that file could not be imported here."
+        return f"The nearest known release has {name} ({place}), so {release} should know it too."
+    known = wanted.known
+    if wanted.later is not None:
+        since = f"{name} is known from SGLang {wanted.later} on"
+        if release is None:
+            return f"{since}; which release this is, is not known."
+        return f"{since}; this is {release}."
+    if wanted.earlier is not None:
+        return f"{name} was last in SGLang {wanted.earlier}; this is {release}."
+    if known.spans:  # only in a release candidate
+        return f"{name} is in SGLang {known.first}; this is {release}."
+    more = f"; this is {release}" if release is not None else ""
+    return f"No SGLang release up to {newest_release()} has {name}{more}."
+
+
+def upgrade(release: Release, what: str, why: str) -> Remedy:
+    return Remedy(
+        title=f"Upgrade SGLang to {release} or later, {what}",
+        safety=Safety.MANUAL,
+        why=why,
+        run=(f'pip install --upgrade "sglang>={release}"', f"docker pull lmsysorg/sglang:v{release}"),
+        risk="options may have changed; check the command for the new release",
+    )
+
+
+def development(why: str) -> Remedy:
+    return Remedy(
+        title="See whether SGLang's development state, or an open pull request, has the model",
+        safety=Safety.MANUAL,
+        why=why,
+        run=("docker pull lmsysorg/sglang:dev",),
+        risk="a development state is less tested",
+    )
+
+
+def _not_imported(wanted: Wanted) -> list[Remedy]:
+    module = f"sglang.srt.models.{wanted.module}"
+    return [
+        Remedy(
+            title=f"Find out why {wanted.module}.py cannot be imported; upgrading is not needed for {wanted.name}",
+            safety=Safety.MANUAL,
+            why=f"{_sentence(wanted)} A line 'Ignore import error when loading {module}' names the reason; "
+            "else the SGLang that runs is not the one that the log names, or SGLANG_DISABLED_MODEL_ARCHS leaves it out",
+            run=(
+                f'python -c "import {module}"',
+                'python -c "import sglang; print(sglang.__version__, sglang.__file__)"',
+            ),
+        )
+    ]
+
+
+def _go_back(wanted: Wanted, last: Release) -> Remedy:
+    return Remedy(
+        title=f"Serve it with SGLang {last}, the last release that has {wanted.name}",
+        safety=Safety.MANUAL,
+        why=_sentence(wanted),
+        run=(f'pip install "sglang=={last}"', f"docker pull lmsysorg/sglang:v{last}"),
+        risk="an older release lacks later fixes and options",
+    )
+
+
+def _misspelt(wanted: Wanted) -> list[Remedy]:
+    if wanted.known.spans:
+        return []
+    models = models_of(wanted.release)
+    names = [n for n in architectures() if models is None or models.module(n) is not None]
+    like = get_close_matches(wanted.name, names, n=1, cutoff=_LIKE)
+    if not like:
+        return []
+    return [
+        Remedy(
+            title=f"Check `architectures` in config.json: is {like[0]} meant?",
+            safety=Safety.MANUAL,
+            why=f"{wanted.name} is no name that SGLang has had; {like[0]} is the nearest",
+            run=("grep -A2 architectures MODEL_DIR/config.json",),
+        )
+    ]
+
+
+def _wrapped(wanted: Wanted, case: Case) -> Remedy | None:
+    """Letting transformers compute the model, where that release can and transformers has the class."""
+    release = wanted.release
+    if release is None or not wraps(release) or case.facts.look("flag.model_impl") == "transformers":
+        return None
+    installed = case.facts.look("host.package.transformers")
+    version = installed if isinstance(installed, str) else transformers_pin(release)
+    usable = wrappable(transformers_class(wanted.name), version)
+    if usable is None or (not usable and release < _INSISTS):
+        return None
+    doubt = "" if usable else "; transformers itself says that its class is not made for it"
+    return Remedy(
+        title="Let transformers compute the model",
+        safety=Safety.RISKY,
+        why=f"transformers {version} has {wanted.name}, and SGLang {release} can wrap it",
+        edits=(EditTemplate("set", "--model-impl", "transformers"),),
+        risk=f"slower, and without much of what SGLang does for its own models{doubt}",
+    )
