@@ -52,7 +52,12 @@ def run(args: argparse.Namespace) -> int:
     release = release_from(args.sglang)
     model = model_from(args.model)
     host = _host(args)
-    findings = host_findings(host, load_knowledge(), release)
+    knowledge = load_knowledge()
+    findings = host_findings(host, knowledge, release)
+    if model is not None:
+        from mtpdoctor.diagnose.model_check import model_findings
+
+        findings = (*model_findings(model, host, knowledge, release), *findings)
     if args.json:
         import json
 

@@ -9,7 +9,7 @@ from mtpdoctor.case import Case
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
-from mtpdoctor.release import Release, parse_release
+from mtpdoctor.release import Release, parse_release, release_or_none
 from mtpdoctor.sglang.architectures import (
     Known,
     architecture,
@@ -35,6 +35,7 @@ class Wanted:
     name: str
     known: Known
     release: Release | None
+    words: str  # the release, or the releases that the log can be of
     module: str | None
     exact: bool  # the facts are of this very release
 
@@ -49,17 +50,29 @@ class Wanted:
         return self.known.last_before(self.release) if self.release is not None else None
 
 
+def release_in_use(case: Case) -> tuple[Release | None, str]:
+    """The release to go by, and how to say it. Where a log only narrows it down it is the oldest of them: what
+    that one has, the others have too."""
+    release = case.release
+    if release is None or case.release_is_certain or not case.release_range:
+        return release, str(release)
+    oldest = release_or_none(case.release_range.partition(" to ")[0])
+    return oldest or release, case.release_range
+
+
 def wanted_of(match: Match, case: Case) -> list[Wanted]:
     """The architectures that the message (else the model's config) names."""
     said = match.captures.get("archs") or match.captures.get("arch") or match.captures.get("cls")
     named: Any = _NAME.findall(said) if said else case.facts.look("model.architecture")
     names = list(named) if isinstance(named, list) else [named] if isinstance(named, str) else []
-    models = models_of(case.release)
+    release, words = release_in_use(case)
+    models = models_of(release)
     return [
         Wanted(
             name,
             architecture(name),
-            case.release,
+            release,
+            words,
             models.module(name) if models is not None else None,
             models is not None and models.exact,
         )
@@ -104,23 +117,20 @@ def _telling(wanted: list[Wanted]) -> Wanted:
 
 
 def _sentence(wanted: Wanted) -> str:
-    name, release = wanted.name, wanted.release
+    name, this = wanted.name, wanted.words
     if wanted.module is not None:
         place = f"srt/models/{wanted.module}.py"
         if wanted.exact:
-            return f"SGLang {release} has {name} ({place}), so that file could not be imported here."
-        return f"The nearest known release has {name} ({place}), so {release} should know it too."
-    known = wanted.known
+            return f"SGLang {this} has {name} ({place}), so that file could not be imported here."
+        return f"The nearest known release has {name} ({place}), so {this} should know it too."
     if wanted.later is not None:
         since = f"{name} is known from SGLang {wanted.later} on"
-        if release is None:
+        if wanted.release is None:
             return f"{since}; which release this is, is not known."
-        return f"{since}; this is {release}."
+        return f"{since}; this is {this}."
     if wanted.earlier is not None:
-        return f"{name} was last in SGLang {wanted.earlier}; this is {release}."
-    if known.spans:  # only in a release candidate
-        return f"{name} is in SGLang {known.first}; this is {release}."
-    more = f"; this is {release}" if release is not None else ""
+        return f"{name} was last in SGLang {wanted.earlier}; this is {this}."
+    more = f"; this is {this}" if wanted.release is not None else ""
     return f"No SGLang release up to {newest_release()} has {name}{more}."
 
 
@@ -171,7 +181,7 @@ def _go_back(wanted: Wanted, last: Release) -> Remedy:
 
 
 def _misspelt(wanted: Wanted) -> list[Remedy]:
-    if wanted.known.spans:
+    if wanted.known.spans or transformers_class(wanted.name).spans:
         return []
     models = models_of(wanted.release)
     names = [n for n in architectures() if models is None or models.module(n) is not None]
@@ -182,7 +192,7 @@ def _misspelt(wanted: Wanted) -> list[Remedy]:
         Remedy(
             title=f"Check `architectures` in config.json: is {like[0]} meant?",
             safety=Safety.MANUAL,
-            why=f"{wanted.name} is no name that SGLang has had; {like[0]} is the nearest",
+            why=f"{wanted.name} is no name that SGLang or transformers has had; {like[0]} is the nearest",
             run=("grep -A2 architectures MODEL_DIR/config.json",),
         )
     ]
@@ -202,7 +212,7 @@ def _wrapped(wanted: Wanted, case: Case) -> Remedy | None:
     return Remedy(
         title="Let transformers compute the model",
         safety=Safety.RISKY,
-        why=f"transformers {version} has {wanted.name}, and SGLang {release} can wrap it",
+        why=f"transformers {version} has {wanted.name}, and SGLang {wanted.words} can wrap it",
         edits=(EditTemplate("set", "--model-impl", "transformers"),),
         risk=f"slower, and without much of what SGLang does for its own models{doubt}",
     )

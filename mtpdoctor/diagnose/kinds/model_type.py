@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.kinds.architecture import development, upgrade
+from mtpdoctor.diagnose.kinds.architecture import development, release_in_use, upgrade
 from mtpdoctor.kb.types import Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
@@ -40,6 +40,7 @@ class Wanted:
     theirs: Known
     own: Known
     release: Release | None
+    words: str  # the release, or the releases that the log can be of
     installed: str | None  # the transformers in use, where it is known
     pin: str | None  # the one that the release asks for
     here: bool | None  # the release, with its own transformers, reads it
@@ -60,14 +61,15 @@ def wanted_of(match: Match, case: Case) -> Wanted | None:
     ):  # what a log says goes into texts that are filled in
         return None
     theirs, own = transformers_type(name), registered_type(name)
-    models = models_of(case.release)
-    pin = transformers_pin(case.release)
+    release, words = release_in_use(case)
+    models = models_of(release)
+    pin = transformers_pin(release)
     installed = case.facts.look("host.package.transformers")
     here = None
     if models is not None and models.exact:
         here = models.registers(name) or in_transformers(theirs, pin)
     return Wanted(
-        name, theirs, own, case.release, installed if isinstance(installed, str) else None, pin, here
+        name, theirs, own, release, words, installed if isinstance(installed, str) else None, pin, here
     )
 
 
@@ -88,10 +90,9 @@ def model_type_remedies(match: Match, case: Case) -> list[Remedy]:
     upgraded = wanted.upgraded
     if upgraded is not None:
         pin = transformers_pin(upgraded)
-        brings = "which registers it" if wanted.own.has(upgraded) else f"which brings transformers {pin}"
-        remedies.append(
-            upgrade(upgraded, brings, f"{said} Upgrading transformers alone breaks the pin: {_ALONE}")
-        )
+        brings = "which reads it" if wanted.own.has(upgraded) else f"which brings transformers {pin}"
+        why = f"{said} {_class_said(wanted, upgraded)}Upgrading transformers alone breaks the pin: {_ALONE}"
+        remedies.append(upgrade(upgraded, brings, why))
     elif wanted.theirs.spans:
         first = wanted.theirs.first
         remedies.append(development(said))
@@ -126,7 +127,7 @@ def _sentence(wanted: Wanted) -> str:
     if wanted.own.first is not None:
         parts.append(f"SGLang registers it itself from {wanted.own.first} on")
     if release is not None and wanted.pin is not None:
-        parts.append(f"SGLang {release} pins transformers {wanted.pin}")
+        parts.append(f"SGLang {wanted.words} pins transformers {wanted.pin}")
     if wanted.installed is not None and wanted.installed != wanted.pin:
         parts.append(f"{wanted.installed} is installed")
     if not wanted.here and wanted.upgraded is None:
@@ -151,9 +152,9 @@ def _as_pinned(wanted: Wanted) -> list[Remedy]:
     run = ['python -c "import sglang, transformers; print(sglang.__version__, transformers.__version__)"']
     if wanted.pin is not None:
         run.insert(0, f'pip install "transformers=={wanted.pin}"')
-    title = f"Install transformers {wanted.pin}, which SGLang {wanted.release} asks for"
+    title = f"Install transformers {wanted.pin}, which SGLang {wanted.words} asks for"
     if wanted.pin is None:
-        title = f"Reinstall SGLang {wanted.release} with the packages that it asks for"
+        title = f"Reinstall SGLang {wanted.words} with the packages that it asks for"
     return [
         Remedy(
             title=title,
