@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ports import free_port
+from waiting import LONG, until
 
 from mtpdoctor.cli import tui
 from mtpdoctor.cli.main import main
@@ -119,7 +121,7 @@ def _in_terminal(arguments: list[str], env: dict[str, str], state: Path, until: 
         os.execv(sys.executable, [sys.executable, "-m", "mtpdoctor", *arguments])
     drawn = b""
     asked = False
-    end = time.monotonic() + 40
+    end = time.monotonic() + LONG
     try:
         while time.monotonic() < end:
             if not select.select([fd], [], [], 0.2)[0]:
@@ -146,9 +148,7 @@ def _in_terminal(arguments: list[str], env: dict[str, str], state: Path, until: 
 def served() -> Iterator[str]:
     """The address that a served doctor prints."""
     pytest.importorskip("textual_serve")
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = free_port()
     child = subprocess.Popen(
         [sys.executable, "-m", "mtpdoctor", "--serve", "--port", str(port), SAMPLE],
         stdout=subprocess.PIPE,
@@ -159,21 +159,24 @@ def served() -> Iterator[str]:
         assert child.stdout is not None
         line = child.stdout.readline()
         address = next(word for word in line.split() if word.startswith("http://127.0.0.1:"))
-        for _ in range(100):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.1):
-                break
-            time.sleep(0.05)
+
+        def listens() -> bool:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), LONG):
+                return True
+            return False
+
+        until(listens, "the served doctor")
         yield address
     finally:
         child.terminate()
-        child.wait(10)
+        child.wait(LONG)
 
 
 def _get(url: str, **headers: str) -> int:
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     request = urllib.request.Request(url, headers={k.replace("_", "-"): v for k, v in headers.items()})
     try:
-        with opener.open(request, timeout=10) as answer:
+        with opener.open(request, timeout=LONG) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code

@@ -202,6 +202,11 @@ def _takes(spec: FlagSpec, values: int) -> bool:
 def _flags(typed: str, table: FlagTable) -> tuple[Item, ...]:
     wanted = typed.lstrip("-").lower().replace("_", "-")
     found: dict[str, tuple[int, FlagSpec, str]] = {}
+
+    def order(rank: int, spec: FlagSpec, option: str) -> tuple[int, bool, bool]:
+        """Of one flag its name, else the spelling that stands there already."""
+        return rank, option != spec.name, option[2:] != wanted
+
     for option in table:
         if not option.startswith("--"):
             continue
@@ -213,7 +218,7 @@ def _flags(typed: str, table: FlagTable) -> tuple[Item, ...]:
         if spec.refused is not None:
             continue
         known = found.get(spec.name)
-        if known is None or (rank, option != spec.name) < (known[0], known[2] != spec.name):
+        if known is None or order(rank, spec, option) < order(*known):
             found[spec.name] = (rank, spec, option)
     # Flags that somebody found worth a line of words are the ones that people type.
     ordered = sorted(

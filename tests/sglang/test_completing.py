@@ -114,7 +114,7 @@ def test_any_text_can_be_typed(text: str, cursor: int) -> None:
     flag_at(text, cursor, TABLE)
 
 
-@given(st.sampled_from(sorted(o for o in TABLE if o.startswith("--") and TABLE[o].refused is None)))
-def test_every_flag_is_offered_for_its_own_name_and_never_marked_unknown(option: str) -> None:
-    assert option in texts(HEAD + option) or TABLE[option].name in texts(HEAD + option)
-    assert all(m.kind != "unknown" for m in marks(f"{HEAD}{option}", TABLE))
+def test_every_flag_is_offered_for_its_own_name_and_never_marked_unknown() -> None:
+    for option in (o for o in TABLE if o.startswith("--") and TABLE[o].refused is None):
+        assert {option, TABLE[option].name} & set(texts(HEAD + option)), option
+        assert all(m.kind != "unknown" for m in marks(f"{HEAD}{option}", TABLE)), option

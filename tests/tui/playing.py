@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 
+from waiting import LONG
+
 from mtpdoctor.log.types import Stage
 from mtpdoctor.watch.types import (
     End,
@@ -34,7 +36,7 @@ class Played:
         yield from self._events
         if any(isinstance(e, Ended) for e in self._events):
             return
-        self._end.wait(20)
+        self._end.wait(LONG)
         at = max((e.at for e in self._events), default=0.0) + 1
         how = End.DETACHED if self._detached else End.STOPPED
         yield Ended(at, how, 0, Stage.SERVING, None)

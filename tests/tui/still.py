@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textual.pilot import Pilot
+from waiting import LONG
 
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.host.spec import parse_gpu_spec
@@ -25,7 +26,6 @@ NOWHERE = Places(None, None, None, None, None)
 EMPTY_MACHINE = Places(None, None, SAMPLES, list, list)
 FAILED = str(SAMPLES / "spec_no_buffer_with_radix.log")
 HEALTHY = str(SAMPLES / "ready_mtp_accept_len_1.log")
-LONGEST = 30.0
 
 
 class Still(Doctor):
@@ -47,7 +47,7 @@ def app_of(
 
 
 async def until(pilot: Pilot[Any], what: Callable[[], Any], why: str) -> None:
-    end = time.monotonic() + LONGEST
+    end = time.monotonic() + LONG
     while not what():
         assert time.monotonic() < end, f"{why} did not come about"
         await pilot.pause(0.02)

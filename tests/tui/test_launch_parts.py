@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from playing import COMMAND, Played, died, ready, starting
+from waiting import LONG
 
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
@@ -179,7 +180,7 @@ def test_the_log_of_a_launch_from_here_is_that_of_the_launched_command_and_no_ot
 # -- the thread ------------------------------------------------------------------------------------------
 def drained(launcher: Launcher) -> list[WatchEvent]:
     seen: list[WatchEvent] = []
-    end = time.monotonic() + 10
+    end = time.monotonic() + LONG
     while launcher.running and time.monotonic() < end:
         seen += launcher.drain()
         time.sleep(0.005)
@@ -224,7 +225,7 @@ def test_a_flood_of_output_is_bounded_and_nothing_else_is_lost() -> None:
 
     launcher = Launcher(Flood(()))
     launcher.start()
-    launcher._thread.join(10)
+    launcher._thread.join(LONG)
     seen = launcher.drain()
     lines = [line for e in seen if isinstance(e, Output) for line in e.lines]
     assert len(lines) <= KEPT_LINES and lines[-1] == "line 399 99"
@@ -239,7 +240,7 @@ def test_what_goes_wrong_in_the_thread_is_raised_where_it_is_fetched() -> None:
 
     launcher = Launcher(Wrong(()))
     launcher.start()
-    launcher._thread.join(10)
+    launcher._thread.join(LONG)
     assert isinstance(launcher.drain()[0], Launched), "what happened before it comes first"
     with pytest.raises(UserError, match="could not be started"):
         launcher.drain()
@@ -247,14 +248,16 @@ def test_what_goes_wrong_in_the_thread_is_raised_where_it_is_fetched() -> None:
 
 
 def test_ending_never_holds_up_the_screen() -> None:
+    go = threading.Event()
+
     class Slow(Played):
         def end(self, hard: bool = False) -> None:
-            time.sleep(0.5)
+            go.wait(LONG)
             super().end(hard)
 
     launcher = Launcher(Slow(starting()))
     launcher.start()
-    called = threading.Event()
-    threading.Thread(target=lambda: (launcher.end(), called.set())).start()
-    assert called.wait(0.4)
+    launcher.end()
+    assert not go.is_set() and launcher.running, "it came back while the end was still being asked for"
+    go.set()
     launcher.close()

@@ -9,6 +9,7 @@ import pytest
 from still import SAMPLES, app_of, screen_text, settled, until
 from textual import events
 from textual.pilot import Pilot
+from waiting import LONG
 
 from mtpdoctor.tui.log import LogRegion, document, region
 from mtpdoctor.tui.log.document import AT_ONCE, LogDocument
@@ -20,11 +21,6 @@ EIGHT = "".join(
     for i, what in enumerate(("Load weight begin.", "Load weight end.", "Capture cuda graph begin."))
     for r in range(8)
 )
-
-
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
 
 
 async def in_log(pilot: Pilot[Any]) -> LogView:
@@ -262,7 +258,7 @@ async def test_escape_ends_a_search_but_never_the_counting_of_lines(
     build = LogDocument.build
 
     def slowly(self: LogDocument, progress: Any = None, stop: Any = None) -> Any:
-        go.wait(20)
+        go.wait(LONG)
         return build(self, progress, stop)
 
     monkeypatch.setattr(document, "AT_ONCE", 0)

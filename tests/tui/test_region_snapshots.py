@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from made import BUFFER, SPEC_V2, checked, failed, problem, with_chosen
 from one_region import OneRegion
 from playing import Played, died, ready, starting
+from still import until
 from textual.pilot import Pilot
 
 from mtpdoctor.diagnose.given import Given
@@ -84,10 +84,8 @@ def launched(monkeypatch: pytest.MonkeyPatch, events: list, now: float) -> tuple
         region = app.query_one(LaunchRegion)
         region.drive(app.session, Played(events), None)
         region._began = 0.0
-        end = time.monotonic() + 10
-        while region.state.at < events[-1].at and time.monotonic() < end:
-            await pilot.pause(0.05)
-        await pilot.pause(0.2)
+        await until(pilot, lambda: region.state.at >= events[-1].at, "the last event")
+        await pilot.pause()
 
     return app, before
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import made
 import pytest
 from made import BUFFER, NO_RADIX, NO_STRATEGY, SECRET, SPEC_V2, failed, with_chosen
 from one_region import OneRegion
 from playing import Played, died, ready, starting
+from still import until
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -58,13 +57,6 @@ def drive(app: OneRegion, steps: Drive, size: tuple[int, int] = (80, 22)) -> Non
             await steps(pilot)
 
     asyncio.run(run())
-
-
-async def until(pilot: Pilot[None], what: Callable[[], Any], why: str) -> None:
-    end = time.monotonic() + 15
-    while not what():
-        assert time.monotonic() < end, f"{why} did not come about"
-        await pilot.pause(0.02)
 
 
 # -- Fix ---------------------------------------------------------------------------------------------------
@@ -281,7 +273,7 @@ def test_a_launch_is_seen_from_its_start_to_its_end(size: tuple[int, int]) -> No
         region = app.query_one(LaunchRegion)
         region.drive(app.session, played, None)
         await until(pilot, lambda: region.state.generated is not None, "the events")
-        await pilot.pause(0.15)
+        await pilot.pause()
         shown = app.text()
         for said in (
             "Ready and generating",

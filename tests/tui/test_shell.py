@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from still import EMPTY_MACHINE, FAILED, HEALTHY, SAMPLES, app_of, screen_text, settled, until
+from textual.command import CommandPalette
 from textual.widgets import Footer, OptionList
+from waiting import LONG
 
 from mtpdoctor.tui import crash
 from mtpdoctor.tui.diagnosis.parts import Place
@@ -23,11 +25,6 @@ from mtpdoctor.tui.log import LogRegion
 from mtpdoctor.tui.messages import CopyText
 from mtpdoctor.tui.tabs import REGIONS, RegionTabs, tab_labels
 from mtpdoctor.tui.themes import THEMES
-
-
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
 
 
 async def test_from_a_log_to_the_line_of_its_cause_and_to_a_word_in_it() -> None:
@@ -181,11 +178,15 @@ async def test_the_palette_runs_what_a_key_would() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         await pilot.press("ctrl+p")
-        await pilot.pause(0.1)
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette), "the palette")
         await pilot.press(*"go to log")
-        await pilot.pause(0.4)
+        found = app.screen.query_one(OptionList)
+        await until(
+            pilot,
+            lambda: found.highlighted == 0 and str(found.options[0].prompt).startswith("Go to Log"),
+            "the command",
+        )
         await pilot.press("enter")
-        await pilot.pause(0.2)
         await until(pilot, lambda: app.region == "log", "the Log region")
 
 
@@ -255,9 +256,8 @@ async def test_work_can_be_ended() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
         go, came = threading.Event(), []
-        app.work.start("slow", "counting sheep", lambda: go.wait(20), came.append)
-        await pilot.pause(0.3)
-        assert "counting sheep" in screen_text(app)
+        app.work.start("slow", "counting sheep", lambda: go.wait(LONG), came.append)
+        await until(pilot, lambda: "counting sheep" in screen_text(app), "word of it")
         await pilot.press("escape")
         go.set()
         await settled(pilot)

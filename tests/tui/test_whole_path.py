@@ -6,8 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from textual.pilot import Pilot
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "watch"))
 from standing import RECORDED, SAMPLES, environment, free_port
+from still import until
 
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.host.types import HostFacts
@@ -30,7 +29,6 @@ from mtpdoctor.tui.workers import Doctor
 from mtpdoctor.watch.types import End
 
 LOG = "spec_no_buffer_with_radix.log"
-LONGEST = 40.0
 
 
 class NoProbe(Doctor):
@@ -43,8 +41,6 @@ class NoProbe(Doctor):
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The recorded failure with a port that is free here."""
-    monkeypatch.setenv("MTPDOCTOR_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
     path = tmp_path / LOG
     path.write_text((SAMPLES / LOG).read_text().replace("31020", str(free_port())))
@@ -54,13 +50,6 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def plays(monkeypatch: pytest.MonkeyPatch, *which: dict[str, Any]) -> None:
     for name, value in environment(*which).items():
         monkeypatch.setenv(name, value)
-
-
-async def until(pilot: Pilot[None], what: Callable[[], bool], why: str) -> None:
-    end = time.monotonic() + LONGEST
-    while not what():
-        assert time.monotonic() < end, f"{why} did not come about"
-        await pilot.pause(0.05)
 
 
 def app_for(log: Path) -> DoctorApp:
