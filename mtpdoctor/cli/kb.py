@@ -21,10 +21,12 @@ from mtpdoctor.cli.kb_try import add_try_arguments, run_try
 from mtpdoctor.errors import EXIT_OK, UserError
 
 if TYPE_CHECKING:
+    from mtpdoctor.kb.hangs import HangCause
     from mtpdoctor.kb.lint import Hooks
     from mtpdoctor.kb.types import Rule
 
 EXIT_PROBLEMS = 1
+HANG = "hang"  # the role, in lists, of what holds launches up
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     listing = commands.add_parser("list", help="the rules, one a line")
     listing.add_argument("words", nargs="*", metavar="WORD", help="only rules that hold all of these words")
-    listing.add_argument("--role", help="cause, consequence, noise or degrades")
+    listing.add_argument("--role", help="cause, consequence, noise or degrades; hang: what holds launches up")
     listing.add_argument("--stage", help="only rules of this stage")
     listing.add_argument("--families", action="store_true", help="families of reports and the rules for them")
     listing.add_argument("--json", action="store_true", help="one JSON document on standard output")
@@ -110,15 +112,49 @@ def _lint(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace) -> int:
     from mtpdoctor.kb.load import load_knowledge
 
-    rules = [r for r in load_knowledge().rules if _wanted(r, args)]
+    hangs = [] if args.families else _hangs(args)
+    rules = [] if args.role == HANG else [r for r in load_knowledge().rules if _wanted(r, args)]
     if args.families:
         return _families(rules, args.json)
     if args.json:
-        print(json.dumps({"schema": 1, "rules": [_summary(r) for r in rules]}, indent=2))
+        listed = [_hang_summary(c) for c in hangs]
+        print(json.dumps({"schema": 1, "rules": [_summary(r) for r in rules], "hangs": listed}, indent=2))
         return EXIT_OK
     for rule in rules:
         print(f"{rule.id}  {rule.role.value:<11}  {rule.stage.value:<13}  {rule.title}")
+    for cause in hangs:
+        stages = cause.stages[0].value + ("+" if len(cause.stages) > 1 else "")
+        print(f"{cause.id}  {HANG}  {stages}  {cause.title}")
     return EXIT_OK
+
+
+def _hangs(args: argparse.Namespace) -> list[HangCause]:
+    """What holds launches up, where that is asked for."""
+    if args.role and args.role != HANG:
+        return []
+    from mtpdoctor.kb.hangs_source import hang_files, load_hangs
+    from mtpdoctor.paths import knowledge_folder
+
+    if not hang_files(knowledge_folder()):  # knowledge of one's own may go without
+        return []
+
+    def wanted(cause: HangCause) -> bool:
+        if args.stage and args.stage not in [stage.value for stage in cause.stages]:
+            return False
+        text = f"{cause.id} {HANG} {cause.title} {cause.tell} {cause.do}".lower()
+        return all(word.lower() in text for word in args.words)
+
+    return [cause for cause in load_hangs().causes if wanted(cause)]
+
+
+def _hang_summary(cause: HangCause) -> dict[str, object]:
+    return {
+        "id": cause.id,
+        "title": cause.title,
+        "stages": [stage.value for stage in cause.stages],
+        "releases": str(cause.releases),
+        "origin": cause.origin,
+    }
 
 
 def _wanted(rule: Rule, args: argparse.Namespace) -> bool:

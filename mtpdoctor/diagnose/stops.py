@@ -16,7 +16,7 @@ from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.hangs import Hangs, Likely, Scene
 from mtpdoctor.log.clock import between, seconds_of
 from mtpdoctor.log.ranks import RankMarks, local_ranks, plain
-from mtpdoctor.log.stacks import interrupted, stacks_in
+from mtpdoctor.log.stacks import interrupted, is_stack, stacks_in
 from mtpdoctor.log.stages import SERVER_ARGS, mark_of
 from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
 from mtpdoctor.patterns import lazy
@@ -50,6 +50,8 @@ def stop_of(reading: LogReading, attempt: Attempt, case: Case, hangs: Hangs) -> 
     ended = attempt.shutdown
     before_end = _before(lines, ended)
     stacks = (*stacks_in(lines), *interrupted(e.traceback for e in attempt.events if e.traceback is not None))
+    if stacks:  # a dump is no sign of life, and its words are no lines of the launch
+        before_end = [x for x in before_end if not is_stack(x)]
     stage = attempt.stage
     last = _last_sign(before_end, hangs)
     until, silent = _silence(last, lines)
@@ -63,7 +65,7 @@ def stop_of(reading: LogReading, attempt: Attempt, case: Case, hangs: Hangs) -> 
     overdue = silent is not None and silent > quiet_s
     told = answers is None and stage is not Stage.ARGPARSE and (ended is None or overdue)
     scene = Scene(
-        lines=_telling(before_end, entered, attempt),
+        lines=_telling(before_end, entered, attempt, hangs),
         stacks=stacks or None,
         behind=tuple(x.rank for x in late),
         ranks=ranks or None,
@@ -150,11 +152,12 @@ def _silence(last: Line | None, lines: Sequence[Line]) -> tuple[Line | None, flo
     return None, None
 
 
-def _telling(lines: Sequence[Line], entered: Line | None, attempt: Attempt) -> tuple[Line, ...]:
-    """The lines that causes are looked for in: those of the stage, and some before it; without the arguments, which
-    name everything."""
+def _telling(lines: Sequence[Line], entered: Line | None, attempt: Attempt, hangs: Hangs) -> tuple[Line, ...]:
+    """The lines that causes are looked for in: those of the stage, and some before it; without what is said over and
+    over, and without the arguments, which name everything."""
     command = attempt.command.key if attempt.command is not None else None
     kept = [x for x in lines if SERVER_ARGS not in x.body and x.key != command]
+    kept = [x for x in kept[-END_LINES * 10 :] if x.text.strip() and not hangs.chatter.search(x.text)]
     since = [x for x in kept[-SCENE_LINES:] if entered is None or x.key >= entered.key]
     return tuple(since if len(since) >= FEW_LINES else kept[-FEW_LINES:])
 

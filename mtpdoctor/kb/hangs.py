@@ -36,6 +36,7 @@ _OPEN = {
     "nodes": "how many nodes there are",
     "ranks": "how far each rank has got",
 }
+_WAITS = re.compile(r"file_baton|filelock/")
 _LAST = 3  # lines that say something, of which ``last`` speaks
 CONDITIONS = frozenset({*_OPEN, "line", "last", "launch"})
 
@@ -124,7 +125,9 @@ class Hangs:
             return f"{scene.compilers[0]} is at work"
         for stack in scene.stacks or ():
             if stack.busy is not False:
-                for frame in stack.frames:
+                for frame in reversed(stack.frames):
+                    if _WAITS.search(frame):
+                        break  # it waits for the lock of one that compiles, or that was killed
                     if self.compiling_stack.search(frame):
                         return f"{stack.who} is in {frame}"
         last = scene.lines[-1].text if scene.lines else ""
@@ -200,6 +203,8 @@ class Hangs:
         if name == "stack":
             for stack in scene.stacks or ():
                 for frame in reversed(stack.frames):
+                    if value is self.compiling_stack and _WAITS.search(frame):
+                        break
                     if value.search(frame):
                         return True, f"{stack.who} is in {frame}", stack.line
             return (False if any(s.frames for s in scene.stacks or ()) else None), "", None

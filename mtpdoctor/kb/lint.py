@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.kb import host_examples, lint_examples, lint_static
+from mtpdoctor.kb.hangs_lint import lint_hangs
+from mtpdoctor.kb.hangs_source import FOLDER
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.load import knowledge_files, knowledge_folder, origin_problem, read_rules
 from mtpdoctor.kb.resolution_source import read_resolution, resolution_files
@@ -49,6 +51,7 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
     rules: int = 0
     examples: int = 0
+    hangs: int = 0  # scenes of the causes of hangs
     healthy: int = 0
     checked: list[Rule] = field(default_factory=list)  # the rules looked at
 
@@ -83,7 +86,7 @@ def report(
     chosen = [Path(f).resolve() for f in files] if files else None
     steps = [f.resolve() for f in resolution_files(folder)]
     all_files = list(dict.fromkeys([f.resolve() for f in knowledge_files(folder)] + (chosen or [])))
-    all_files = [f for f in all_files if f not in steps]
+    all_files = [f for f in all_files if f not in steps and f.parent.name != FOLDER]
     problems: list[Problem] = []
     read_resolution(steps, problems, base)
     rules = read_rules(all_files, problems, base)
@@ -100,6 +103,10 @@ def report(
     titles = {r.id: r.title for r in rules}
     problems += host_examples.check(focus, find, titles, sorted(base.glob(HEALTHY_HOSTS)), ci)
     result.examples = sum(len(v) for r in focus for v in r.examples.values())
+    if not files or any(p.parent.name == FOLDER for p in chosen or ()):
+        said, result.hangs = lint_hangs(folder, base)
+        shown |= {p.file for p in said}
+        problems += said
     result.problems = sorted(p for p in problems if p.file in shown or (not p.rule and p.file == str(folder)))
     return result
 
@@ -107,6 +114,7 @@ def report(
 def summary(result: Report) -> str:
     count = len(result.errors)
     looked = f"{result.rules} rules, {result.examples} examples, {result.healthy} healthy logs"
+    looked += f", {result.hangs} scenes of hangs" if result.hangs else ""
     return f"{looked}: {'no problem' if not count else f'{count} problem' + ('s' if count > 1 else '')}"
 
 

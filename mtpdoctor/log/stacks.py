@@ -69,6 +69,12 @@ def _stacks(lines: Iterable[Line]) -> Iterator[Stack]:
         yield _made(head, frames)
 
 
+def is_stack(line: Line) -> bool:
+    """A line of such a dump."""
+    text = line.body
+    return any(p.match(text) for p in (_SPY_FRAME, _HANDLER_FRAME, _THREAD, _PROCESS))
+
+
 def _made(head: tuple[str, bool | None, Line], frames: Sequence[str]) -> Stack:
     who, busy, line = head
     return Stack(who, tuple(reversed(frames[:FRAMES])), busy, line)

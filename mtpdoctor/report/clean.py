@@ -51,6 +51,10 @@ def _secret_places(report: Report) -> Iterator[str]:
     for finding in report.findings:
         yield safe(finding.line.text)
         yield from _commands(finding.fixes)
+    if report.stop is not None:
+        for clue in (clue for cause in report.stop.causes for clue in cause.clues):
+            if clue.line is not None:
+                yield safe(clue.line.text)
 
 
 def _lines(diagnosis: Diagnosis) -> Iterator[Line]:

@@ -8,6 +8,7 @@ from mtpdoctor.diagnose.types import Diagnosis, Finding, Fix, Report
 from mtpdoctor.redact import MASK
 from mtpdoctor.report.html_page import diff_lines, document, fold, link, rows_of, section, to_copy, top
 from mtpdoctor.report.html_tags import Html, join, tag
+from mtpdoctor.report.stop_words import CauseWords, StopWords
 from mtpdoctor.report.view import UNKNOWN_RULE, Row, View
 
 EVIDENCE = 30  # lines beside the root line
@@ -39,6 +40,12 @@ class _Page:
             if first.next_steps:
                 steps = [tag("li", view.sentence(s)) for s in first.next_steps]
                 yield section("Look next", tag("ol", *steps))
+        if view.stop is not None:
+            yield section("Where it stands", *self.stopped(view.stop))
+            if causes := view.stop.causes():
+                yield section(
+                    view.stop.heading(), *(self.stop_cause(c, i == 0) for i, c in enumerate(causes))
+                )
         if report.diagnoses[1:] and first is not None:
             yield section("Also failing, apart from this", *map(self.other, report.diagnoses[1:]))
         if report.findings:
@@ -79,6 +86,32 @@ class _Page:
             yield tag(
                 "p", "More on the rule: ", tag("code", f"mtpdoctor explain {view.clean.line(first.rule)}")
             )
+
+    # -- a log that just stops -----------------------------------------------------------------
+    def stopped(self, stop: StopWords) -> Iterator[Html]:
+        yield tag("p", stop.first())
+        if stop.stop.last is not None:
+            yield log_lines([self.view.line(stop.stop.last)])
+        if facts := stop.facts():
+            yield tag("ul", *(tag("li", tag("b", f"{head}: "), f"{text}.") for head, text in facts))
+        if end := stop.end():
+            yield tag("p", end, class_="quiet")
+
+    def stop_cause(self, cause: CauseWords, open_: bool) -> Html:
+        rows = [self.view.line(line) for line in dict.fromkeys(cause.lines)]
+        parts: list[Html] = []
+        if cause.seen:
+            parts.append(tag("p", tag("b", "Seen: "), f"{cause.seen}."))
+        if rows:
+            parts.append(log_lines(rows))
+        parts.append(tag("p", tag("b", "Look: "), f"{cause.tell}."))
+        parts.append(tag("p", tag("b", "Then: "), f"{cause.do}."))
+        if cause.open:
+            parts.append(tag("p", tag("b", "Would decide: "), f"{cause.open}.", class_="quiet"))
+        links = [found for url in cause.references if (found := link(url))]
+        if links:
+            parts.append(tag("p", "See ", *(join([", " if i else "", x]) for i, x in enumerate(links))))
+        return fold(join([f"{cause.title} ", tag("code", cause.id)]), *parts, open_=open_)
 
     # -- parts ---------------------------------------------------------------------------------
     def diagnosis(self, diagnosis: Diagnosis) -> Iterator[Html]:

@@ -214,7 +214,7 @@ def _others(triage: Triage) -> Iterator[Html]:
         ]
         yield section("Gone since the baseline", tag("ul", *items))
     folds = [
-        _named("Unfinished", triage.unfinished, lambda m: f"ends at {m.stage or '?'}"),
+        _named("Unfinished", triage.unfinished, lambda m: shown(m.stop or f"ends at {m.stage or '?'}")),
         _named("Unreadable", triage.unreadable, lambda m: shown(m.error or m.outcome)),
         _named("Ready", triage.ready, lambda m: ", ".join(v for _, v in view.member_facts(m))),
     ]

@@ -27,7 +27,16 @@ def to_json(report: Report) -> dict[str, Any]:
         "files": files,
         "notes": [clean.text(n) for n in report.notes],
         "memory": _memory(report),
+        "stop": _stop(report, files, clean),
     }
+
+
+def _stop(report: Report, files: list[str], clean: Cleaner) -> dict[str, Any] | None:
+    if report.stop is None:
+        return None
+    from mtpdoctor.report.stop_json import stop_to_json
+
+    return stop_to_json(report.stop, clean, lambda line: line_to_json(line, files, clean))
 
 
 def _memory(report: Report) -> dict[str, Any] | None:
@@ -46,11 +55,11 @@ def _diagnosis(diagnosis: Diagnosis, files: list[str], clean: Cleaner) -> dict[s
         "confidence": diagnosis.confidence,
         "cause": clean.text(diagnosis.cause),
         "misleading": clean.maybe(diagnosis.misleading),
-        "root": _line(diagnosis.root, files, clean) | {"rank": clean.maybe(rank)},
+        "root": line_to_json(diagnosis.root, files, clean) | {"rank": clean.maybe(rank)},
         "ranks": [clean.line(r) for r in diagnosis.ranks],
-        "evidence": [_line(x, files, clean) for x in diagnosis.evidence],
-        "chain": [_line(x, files, clean) for x in diagnosis.chain],
-        "consequences": [_line(x, files, clean) for x in diagnosis.consequences],
+        "evidence": [line_to_json(x, files, clean) for x in diagnosis.evidence],
+        "chain": [line_to_json(x, files, clean) for x in diagnosis.chain],
+        "consequences": [line_to_json(x, files, clean) for x in diagnosis.consequences],
         "references": [clean.line(r) for r in diagnosis.references],
         "fixes": [fix_to_json(f, clean) for f in diagnosis.fixes],
         "next_steps": [clean.text(s) for s in diagnosis.next_steps],
@@ -77,12 +86,12 @@ def _finding(finding: Finding, files: list[str], clean: Cleaner) -> dict[str, An
     return {
         "rule": finding.rule,
         "title": clean.text(finding.title),
-        **_line(finding.line, files, clean),
+        **line_to_json(finding.line, files, clean),
         "cause": clean.text(finding.cause),
         "fixes": [fix_to_json(f, clean) for f in finding.fixes],
     }
 
 
-def _line(line: Line, files: list[str], clean: Cleaner) -> dict[str, Any]:
+def line_to_json(line: Line, files: list[str], clean: Cleaner) -> dict[str, Any]:
     name = files[line.file] if 0 <= line.file < len(files) else ""
     return {"file": name, "line": line.number, "text": clean.text(line.text)}

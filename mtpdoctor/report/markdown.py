@@ -9,6 +9,7 @@ from mtpdoctor.diagnose.types import Diagnosis, Fix, Report
 from mtpdoctor.redact import MASK
 from mtpdoctor.report.markdown_fit import MOST, fit
 from mtpdoctor.report.markdown_text import code, fenced, folded, prose
+from mtpdoctor.report.stop_words import StopWords
 from mtpdoctor.report.view import UNKNOWN_RULE, Row, View
 
 EVIDENCE = 12  # lines beside the root line
@@ -47,6 +48,29 @@ class _Page:
                 yield "\n".join(
                     f"{i}. {prose(s[:1500])}" for i, s in enumerate(view.first.next_steps[:10], 1)
                 )
+
+        if view.stop is not None:
+            yield from self.stop(view.stop)
+
+    def stop(self, stop: StopWords) -> Iterator[str]:
+        """A log that just stops."""
+        yield prose(stop.first())
+        if stop.stop.last is not None:
+            yield _rows([self.view.line(stop.stop.last)])
+        if facts := stop.facts():
+            yield "\n".join(f"- **{prose(head)}**: {prose(text[:1500])}." for head, text in facts)
+        causes = stop.causes()
+        if causes:
+            yield f"### {prose(stop.heading())}"
+        for number, cause in enumerate(causes, 1):
+            parts = [f"{number}. **{prose(cause.title)}** ({code(cause.id)})"]
+            parts += [f"   - seen: {prose(cause.seen[:1500])}"] if cause.seen else []
+            parts += [f"   - look: {prose(cause.tell)}", f"   - then: {prose(cause.do)}"]
+            parts += [f"   - would decide: {prose(cause.open)}"] if cause.open else []
+            parts += [f"   - <{url}>" for url in cause.references if _is_web(url)]
+            yield "\n".join(parts)
+        if end := stop.end():
+            yield prose(end)
 
     def wanted(self) -> Iterator[str]:
         """What may be left out, the most wanted first."""

@@ -111,14 +111,17 @@ def _names(members: list[Member]) -> str:
     return names + (f" and {len(members) - 5} more" if len(members) > 5 else "")
 
 
+def _where(member: Member) -> str:
+    return shown(member.stop or f"ends at {member.stage or '?'}")[:400]
+
+
 def _others(triage: Triage) -> Iterator[str]:
     if triage.gone:
         rows = [f"- {prose(shown(g.title)[:300])} ({code(g.fingerprint.key)})" for g in triage.gone[:MEMBERS]]
         yield folded("Causes of the baseline that are gone", ["\n".join(rows)])
     if triage.unfinished:
         rows = [
-            f"- {code(shown(m.launch.name)[:200])}: ends at {code(m.stage or '?')}"
-            for m in triage.unfinished[:MEMBERS]
+            f"- {code(shown(m.launch.name)[:200])}: {prose(_where(m))}" for m in triage.unfinished[:MEMBERS]
         ]
         yield folded(f"Unfinished: {len(triage.unfinished)}", ["\n".join(rows)])
     if triage.unreadable:

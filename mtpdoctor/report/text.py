@@ -87,6 +87,10 @@ class Page:
         elif outcome == "empty":
             name = ", ".join(self.files) or "the log"
             yield from self.titled("NOTHING TO DIAGNOSE", "yellow", f"no launch of SGLang is seen in {name}.")
+        elif self.report.stop is not None:
+            from mtpdoctor.report.stop_text import stop_rows
+
+            yield from stop_rows(self, self.report.stop)
         elif outcome == "unfinished":
             text = f"the log ends {self.stage()}, with neither an error nor a ready server."
             yield from self.titled(f"UNFINISHED{self.release()}", "yellow", text)

@@ -90,6 +90,8 @@ def _member(member: Member) -> dict[str, Any]:
         "ended": member.ended,
         "findings": list(member.findings),
     }
+    if member.stop is not None:
+        out["stop"] = shown(member.stop)
     if member.error is not None:
         out["error"] = shown(member.error)
     if member.fingerprint is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mtpdoctor.report import triage_view as view
 from mtpdoctor.report.command import wrapped
@@ -161,6 +161,15 @@ class _Page:
         more = len(members) - most
         return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
 
+    def _unfinished(self, members: Sequence[Member]) -> Iterator[str]:
+        """Each with where it stands."""
+        shown = members if self.verbose else members[:NAMES]
+        for member in shown:
+            where = view.shown(member.stop or f"ends at {member.stage or '?'}")
+            yield from self.out.item("-", f"{view.shown(member.launch.name)}: {where}")
+        if len(shown) < len(members):
+            yield self.style("dim", f"  and {len(members) - len(shown):,} more (--verbose)")
+
     # -- the rest --------------------------------------------------------------------------------
     def _others(self) -> Iterator[str]:
         triage, out = self.triage, self.out
@@ -172,7 +181,10 @@ class _Page:
             if members:
                 yield ""
                 yield self.style("bold", title)
-                yield from out.prose(self._names(members))
+                if title == "Unfinished":
+                    yield from self._unfinished(members)
+                else:
+                    yield from out.prose(self._names(members))
         if silently:
             yield ""
             yield self.style("bold", "Ready, but not as wanted")

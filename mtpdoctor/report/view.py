@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Fix, Report
 from mtpdoctor.launch.types import Edit
@@ -12,6 +13,7 @@ from mtpdoctor.release import release_or_none
 from mtpdoctor.report.command import diff, wrapped
 from mtpdoctor.report.evidence import mark_spans, shorten
 from mtpdoctor.report.fold import labels, line_numbers, ranks_note
+from mtpdoctor.report.stop_words import StopWords
 from mtpdoctor.report.style import DEFAULT_WIDTH
 from mtpdoctor.report.text import PROOF, Page
 
@@ -54,6 +56,12 @@ class View:
         """The root cause of a failed launch."""
         return self.report.diagnoses[0] if self.report.outcome == "failed" and self.report.diagnoses else None
 
+    @cached_property
+    def stop(self) -> StopWords | None:
+        """What is said of a log that just stops."""
+        stop = self.report.stop
+        return StopWords(stop, self.clean, self.files, self.stage) if stop is not None else None
+
     @property
     def release(self) -> str | None:
         shown = self.report.sglang_version or self.report.release_range
@@ -68,6 +76,8 @@ class View:
         named = f"SGLang {self.release}" if self.release else "SGLang"
         if self.first is not None:
             return f"{named} does not start: {self.sentence(self.first.title)}"
+        if self.report.stop is not None and self.report.stop.answers is not None:
+            return f"{named} answers requests"
         says = {
             "ready": "starts",
             "unfinished": "neither fails nor gets ready",
@@ -83,6 +93,8 @@ class View:
             return Headline("ready", "READY", f"the server came up; {rest}")
         if outcome == "empty":
             return Headline("empty", "NOTHING TO DIAGNOSE", "no launch of SGLang is seen in the log")
+        if self.stop is not None:
+            return Headline("unfinished", "UNFINISHED", self.stop.headline())
         if outcome == "unfinished":
             text = f"the log ends {self.stage}, with neither an error nor a ready server"
             return Headline("unfinished", "UNFINISHED", text)
@@ -110,6 +122,10 @@ class View:
 
     def finding(self, finding: Finding) -> Row:
         return self._row(finding.line, False, [self.clean.line(m) for m in finding.marks])
+
+    def line(self, line: Line) -> Row:
+        """A line that is no root cause."""
+        return self._row(line, False, ())
 
     def _row(self, line: Line, is_root: bool, marks: Sequence[str]) -> Row:
         text = " ".join(self.clean.line(line.body or line.text).split())

@@ -79,6 +79,7 @@ def _examined(launch: LaunchFiles, opened: Sequence[Opened], knowledge: Knowledg
         findings=tuple(dict.fromkeys(f.rule for f in report.findings)),
         attempts=max(report.attempts, 1),
         bytes=sum(o.source.size for o in opened),
+        stop=_stop(report),
     )
     if report.outcome != "failed" or diagnosis is None:
         return member
@@ -138,6 +139,15 @@ def best_fix(fixes: Sequence[Fix]) -> Fix | None:
         if wanted:
             return wanted[0]
     return None
+
+
+def _stop(report: Report) -> str | None:
+    """Where an unfinished launch stands, in one line."""
+    if report.stop is None:
+        return None
+    from mtpdoctor.diagnose.stop_line import stop_line
+
+    return Masker(report).line(stop_line(report.stop))
 
 
 # -- several nodes ---------------------------------------------------------------------------------

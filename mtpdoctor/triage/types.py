@@ -83,6 +83,7 @@ class Member:
     next_steps: tuple[str, ...] = ()  # where no rule knows it
     references: tuple[str, ...] = ()
     bytes: int = 0  # of log text read, decompressed
+    stop: str | None = None  # of an unfinished one: where it stands and what may hold it up, in one line
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mtpdoctor.diagnose.types import Diagnosis, Finding, Fix, Report
+from mtpdoctor.diagnose.types import Clue, Diagnosis, Finding, Fix, Late, Report, Stop, StopCause
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.log.types import Line
 
@@ -180,7 +180,47 @@ READY_FINDINGS = replace(
         ),
     ),
 )
-UNFINISHED = replace(READY, outcome="unfinished", stage="weights")
+_SHARD = line(61, "Loading safetensors checkpoint shards:  62% Completed | 62/100 [05:00<03:00,  4.8s/it]")
+_CHECK = line(
+    97, '[2026-11-29 13:57:20] INFO:     10.0.0.9:40001 - "GET /health HTTP/1.1" 503 Service Unavailable'
+)
+STOP = Stop(
+    stage="weights",
+    last=replace(_SHARD, time="2026-11-29 13:47:20"),
+    progress="62 of 100 shards",
+    entered=line(40, "[2026-11-29 13:46:50 TP0] Load weight begin. avail mem=78.00 GB", "TP0"),
+    before="dist_init",
+    before_s=8.0,
+    stage_s=30.0,
+    quiet_s=240.0,
+    quiet_why="10 s recorded; one shard of 5 GB from slow network storage takes minutes",
+    silent_s=600.0,
+    silent_until=replace(_CHECK, time="2026-11-29 13:57:20"),
+    late=(
+        Late("TP2", "dist_init", line(33, "[2026-11-29 13:46:44 TP2] Init torch distributed begin.", "TP2")),
+        Late("TP3", None, None),
+    ),
+    ranks=4,
+    ended=None,
+    answers=None,
+    causes=(
+        StopCause(
+            "rank-behind", "One rank is behind, and the others wait for it in a collective",
+            (Clue("behind: TP2, TP3"),), "what holds up the rank that is behind is the cause",
+            "look at what the rank that is behind does", ("https://github.com/sgl-project/sglang/issues/6864",), (),
+        ),
+        StopCause(
+            "slow-weights", "Weights that come slowly from network storage or a slow disk",
+            (Clue('it wrote "Loading safetensors checkpoint shards:  62% Completed"', _SHARD),),
+            "ranks are in disk sleep and bytes are still read", "wait, or copy the model to a local disk", (),
+            ("the states of the processes", "whether bytes are read"),
+        ),
+    ),
+)  # fmt: skip
+UNFINISHED = replace(READY, outcome="unfinished", stage="weights", stop=STOP)
+LOADING = replace(
+    UNFINISHED, stop=replace(STOP, silent_s=None, silent_until=None, late=(), causes=STOP.causes[1:])
+)
 EMPTY = replace(
     READY, outcome="empty", stage="env", sglang_version=None, command=None, attempts=0,
     notes=("server.log is empty",),
@@ -211,6 +251,17 @@ def hostile(text: str, number: int) -> Report:
     )  # fmt: skip
 
 
+def hostile_stop(text: str, number: int) -> Report:
+    """An unfinished launch whose lines, ranks and times hold ``text``."""
+    bad = replace(line(number, "x", "TP0"), text=text, body=text, rank=text, time=text)
+    cause = StopCause("unknown", text, (Clue(text, bad),), text, text, (text,), (text,))
+    stop = replace(
+        STOP, last=bad, progress=text, entered=bad, quiet_why=text, silent_until=bad, late=(Late(text, "weights", bad),),
+        causes=(cause,),
+    )  # fmt: skip
+    return replace(UNFINISHED, stop=stop, files=(text,), notes=(text,), sglang_version=text, command=None)
+
+
 ALL = {
     "failed": FAILED,
     "ranks": RANKS,
@@ -218,6 +269,7 @@ ALL = {
     "ready": READY,
     "ready_findings": READY_FINDINGS,
     "unfinished": UNFINISHED,
+    "loading": LOADING,
     "empty": EMPTY,
     "several": SEVERAL,
 }

@@ -57,12 +57,24 @@ def _texts(value: Any) -> list[str]:
 
 @given(st.text(max_size=80), st.sampled_from(["\x1b[2J", "\u202e", "\x9b31m", "\x00", "\r", "\ud800", ""]))
 def test_no_log_text_is_unsafe_in_json(text: str, nasty: str) -> None:
-    report = reports.hostile(text + nasty + text, 3)
-    document = to_json(report)
-    document["sglang_version"] = None
-    VALIDATOR.validate(document)
-    json.dumps(document, ensure_ascii=False).encode("utf-8")
-    assert not any("\x1b" in t or "\u202e" in t for t in _texts(document))
+    for report in (reports.hostile(text + nasty + text, 3), reports.hostile_stop(text + nasty + text, 3)):
+        document = to_json(report)
+        document["sglang_version"] = None
+        VALIDATOR.validate(document)
+        json.dumps(document, ensure_ascii=False).encode("utf-8")
+        assert not any("\x1b" in t or "\u202e" in t for t in _texts(document))
+
+
+def test_a_stop_shows_no_secret() -> None:
+    from dataclasses import replace
+
+    key = "my-very-own-key-42"
+    told = reports.line(3, f"server_args=ServerArgs(api_key='{key}', tokenizer_path='/m') and {key} again")
+    cause = replace(reports.STOP.causes[0], clues=(reports.Clue(f"it wrote {told.text}", told),))
+    report = replace(reports.UNFINISHED, stop=replace(reports.STOP, last=told, causes=(cause,)))
+    assert key not in json.dumps(to_json(report))
+    document = to_json(report)["stop"]
+    assert document["overdue"] is True and document["late"][1] == {"rank": "TP3", "stage": None, "last": None}
 
 
 def test_secrets_are_masked_wherever_they_stand() -> None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mtpdoctor.diagnose.check import CheckReport
-from mtpdoctor.diagnose.types import Diagnosis, Finding, Report
+from mtpdoctor.diagnose.types import Diagnosis, Finding, Report, Stop
 from mtpdoctor.log.types import Line
 from mtpdoctor.redact import mask_secrets
 from mtpdoctor.report.fold import labels, line_numbers, ranks_note
+from mtpdoctor.report.stop_words import StopWords
 from mtpdoctor.report.style import DEFAULT_WIDTH
 from mtpdoctor.report.text import Page as TextPage
 from mtpdoctor.text import safe
@@ -143,6 +144,8 @@ class _Page:
             yield Said("Was the server's output written to another file? Give the server's own log.")
             yield Go("start", "Look for other logs")
             yield Go("log", "Read the log")
+        elif report.stop is not None:
+            yield from self.stopped(report.stop)
         elif report.outcome == "unfinished":
             yield Said(f"Unfinished{self.release()}", kind="warning")
             yield Said(f"The log ends {self.stage()}, with neither an error nor a ready server.")
@@ -154,6 +157,36 @@ class _Page:
             yield Go("log", "Read its end")
         else:
             yield Said(f"Failed{self.release()} {self.stage()}", kind="failed")
+
+    def stopped(self, stop: Stop) -> Iterator[Part]:
+        """A log that just stops."""
+        words = StopWords(stop, self.clean, self.files, self.stage())
+        headline = words.headline()
+        yield Said(f"Unfinished{self.release()}", kind="warning")
+        yield Said(f"{headline[:1].upper()}{headline[1:]}.")
+        yield Said(words.first())
+        if stop.last is not None:
+            yield self.place(stop.last)
+        for head, text in words.facts():
+            yield Said(f"{text}.", head=head)
+        causes = words.causes()
+        if causes:
+            yield Said(words.heading(), kind="title")
+        for number, cause in enumerate(causes, 1):
+            yield Said(cause.title, head=str(number), kind="bold")
+            if cause.seen:
+                yield Said(f"{cause.seen}.", head="Seen", close=True)
+            for line in dict.fromkeys(cause.lines):
+                if stop.last is None or line.key != stop.last.key:
+                    yield self.place(line)
+            yield Said(f"{cause.tell}.", head="Look", close=True)
+            yield Said(f"{cause.do}.", head="Then", close=True)
+            if cause.open:
+                yield Said(f"{cause.open}.", head="Would decide", kind="muted", close=True)
+        if end := words.end():
+            yield Said(end)
+        if not stop.ended:
+            yield Go("log", "Read its end; F5 reads it again")
 
     # -- one diagnosis ---------------------------------------------------------------------------------
     def failed(self, at: int) -> Iterator[Part]:
