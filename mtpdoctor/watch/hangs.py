@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
+from mtpdoctor.facts import Facts
 from mtpdoctor.kb.hangs import Scene
 from mtpdoctor.log.stacks import Stack
 from mtpdoctor.log.types import Line
 from mtpdoctor.watch.types import Process
+
+if TYPE_CHECKING:
+    from mtpdoctor.diagnose.given import Given
 
 BUSY_CPU = 50.0  # percent of one processor
 IDLE_CPU = 8.0
@@ -24,6 +29,7 @@ def scene_of(
     behind: Sequence[str] = (),
     ranks: int | None = None,
     nodes: int | None = None,
+    facts: Facts | None = None,
 ) -> Scene:
     """``compilers``: names of processes that compile; ``found``: ``host_signs.signs()``, what else the host shows."""
     return Scene(
@@ -38,7 +44,24 @@ def scene_of(
         behind=tuple(behind),
         ranks=ranks,
         nodes=nodes,
+        facts=facts,
     )
+
+
+def facts_of(given: Given) -> Facts | None:
+    """What the launch command, the host and the release make known of a launch; None where no command is known."""
+    if given.document is None:
+        return None
+    from mtpdoctor.case import build_case
+
+    case = build_case(
+        document=given.document,
+        command_where=given.command_where,
+        host=given.host,
+        model=given.model,
+        release=given.release,
+    )
+    return case.facts
 
 
 def _named(process: Process) -> str:

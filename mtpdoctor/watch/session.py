@@ -20,6 +20,7 @@ from mtpdoctor.text import safe
 from mtpdoctor.watch import postmortem, runs
 from mtpdoctor.watch.asides import Asides
 from mtpdoctor.watch.gpus import GpuSampler, differs
+from mtpdoctor.watch.hangs import facts_of
 from mtpdoctor.watch.kept import Kept, masked, shown
 from mtpdoctor.watch.plan import LaunchPlan, plan_to_follow
 from mtpdoctor.watch.source import Source
@@ -80,7 +81,7 @@ class LaunchSession:
             GpuSampler(visible=plan.env.get("CUDA_VISIBLE_DEVICES") if plan else None) if gpus else None
         )
         self._launches = plan is not None and plan.server
-        self._watchdog = Watchdog() if watchdog else None
+        self._watchdog = Watchdog(facts=lambda: facts_of(self._given)) if watchdog else None
         self._kept: Kept | None = None
         if plan is not None:
             self._kept = Kept(plan, attempt, after, edits)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from mtpdoctor.facts import Facts
 from mtpdoctor.kb.hangs import Hangs
 from mtpdoctor.kb.hangs_source import load_hangs
 from mtpdoctor.log.lines import make_line
@@ -40,7 +41,8 @@ _TP = re.compile(r"\bTP(\d+)\b")
 
 class Watchdog:
     """``scale`` multiplies what stages may be quiet (for hosts known to be slow). ``tp_size`` and ``nodes`` are of
-    the launch; else they are read off its ``server_args`` line."""
+    the launch; else they are read off its ``server_args`` line. ``facts``: of the launch, asked for when it stands
+    still."""
 
     def __init__(
         self,
@@ -50,7 +52,9 @@ class Watchdog:
         nodes: int | None = None,
         scale: float = 1.0,
         at: float = 0.0,
+        facts: Callable[[], Facts | None] = lambda: None,
     ) -> None:
+        self._facts = facts
         self._hangs = hangs or load_hangs()
         self._tp_size, self.nodes, self._scale = tp_size, nodes, scale
         self.stage = Stage.ENV
@@ -154,6 +158,7 @@ class Watchdog:
             behind=behind,
             ranks=len(self._ranks.stages) or self._tp_size or None,
             nodes=self.nodes,
+            facts=self._facts(),
         )
         return Stuck(
             at=at,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from still import FAILED, HEALTHY, SAMPLES, app_of, screen_text, settled
-from test_screens import UNKNOWN
+from test_screens import STOPPED, UNKNOWN
 
 from mtpdoctor.diagnose.engine import diagnose
 from mtpdoctor.diagnose.types import Report
@@ -41,6 +41,16 @@ def test_a_failure_has_cause_evidence_reasons_and_ways_on() -> None:
         assert head in heads
     assert any(isinstance(p, Rule) and p.rule == "MTP0200" for p in parts)
     assert any(isinstance(p, Go) and p.region == "fix" for p in parts)
+
+
+def test_a_log_that_just_stops_leads_to_its_last_sign_of_life_and_tells_what_to_look_at() -> None:
+    report = report_of(STOPPED)
+    parts = list(parts_of(report))
+    assert next(p for p in parts if isinstance(p, Place)).number == 4
+    text = said(report)
+    assert "It may simply still be running" in text
+    assert text.index("It may simply") < text.index("nodes that do not come") < text.index("nc -vz")
+    assert any(isinstance(p, Go) and p.region == "log" for p in parts)
 
 
 def test_outcomes_without_a_diagnosis_are_said_in_words() -> None:

@@ -28,6 +28,13 @@ house_plugin.warp.WarpDriveError: dilithium crystals out of phase
 Killed
 """
 
+STOPPED = """\
+$ python -m sglang.launch_server --model-path /models/tiny --tp 4 --nnodes 2 --node-rank 0 --dist-init-addr 10.0.0.1:5000
+[2026-11-29 13:45:08] server_args=ServerArgs(model_path='/models/tiny', tp_size=4, nnodes=2, node_rank=0)
+[2026-11-29 13:45:20 TP1] Init torch distributed begin.
+[2026-11-29 13:45:21 TP0] Init torch distributed begin.
+"""
+
 
 def after(*keys: str) -> Callable[[Pilot[Any]], Any]:
     async def run(pilot: Pilot[Any]) -> None:
@@ -54,6 +61,15 @@ def test_diagnosis_of_an_unknown_failure(
 ) -> None:
     log = tmp_path / "server.log"
     log.write_text(UNKNOWN)
+    assert snap_compare(app_of(str(log), theme=theme), terminal_size=size, run_before=after("2"))
+
+
+@pytest.mark.parametrize(("size", "theme"), BOTH)
+def test_diagnosis_of_a_log_that_just_stops(
+    snap_compare: Any, size: tuple[int, int], theme: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(STOPPED)
     assert snap_compare(app_of(str(log), theme=theme), terminal_size=size, run_before=after("2"))
 
 

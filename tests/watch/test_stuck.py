@@ -15,9 +15,12 @@ from hypothesis import strategies as st
 from standing import RECORDED, SITE, launch_environment
 from waiting import until
 
+from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb.hangs_source import load_hangs
+from mtpdoctor.launch.document import read_launch
 from mtpdoctor.log.types import Stage
+from mtpdoctor.watch.hangs import facts_of
 from mtpdoctor.watch.processes import look, rank_of, read_stack, signs
 from mtpdoctor.watch.stuck import Watchdog
 from mtpdoctor.watch.types import Output, Process, Progress, Ready, Resumed, StageReached, Stuck
@@ -195,6 +198,16 @@ def test_no_rank_of_a_healthy_start_is_behind_at_its_end(name: str) -> None:
 
 def first(dog: Watchdog, *processes: Process, found: tuple[str, ...] = ()) -> str:
     return judged(dog, QUIET[dog.stage] + 1, *processes, found=found).likely[0]
+
+
+def test_the_launch_command_speaks_too() -> None:
+    command = "http_proxy=http://proxy:3128 python -m sglang.launch_server --model-path /m"
+    given = Given(document=read_launch(command))
+    dog = in_stage(Stage.WARMUP, facts=lambda: facts_of(given))
+    dog.saw(lines("INFO:     Uvicorn running on http://127.0.0.1:30000"))
+    told = judged(dog, 400, process()).likely[0]
+    assert told.startswith("A proxy of the environment") and "http_proxy is set" in told and "3128" not in told
+    assert facts_of(Given()) is None
 
 
 def test_compilers_at_work_are_no_hang() -> None:
