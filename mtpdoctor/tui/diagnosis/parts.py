@@ -166,8 +166,9 @@ class _Page:
         yield Said(f"{headline[:1].upper()}{headline[1:]}.")
         yield Said(words.first())
         if stop.last is not None:
+            yield Said(f"{words.sign(stop.last)}.", head="Last sign of life")
             yield self.place(stop.last)
-        for head, text in words.facts():
+        for head, text in words.facts(sign=False):
             yield Said(f"{text}.", head=head)
         causes = words.causes()
         if causes:
