@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mtpdoctor.facts import Fact, Facts, Source, make_facts
+from mtpdoctor.facts import UNKNOWN, Fact, Facts, Source, make_facts
 from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.arguments import default_arguments
+from mtpdoctor.sglang.backends import gpu_facts, kind_facts
 from mtpdoctor.sglang.dating import version_in
 from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.options import same_option
@@ -99,7 +100,8 @@ def build_case(
     if document is not None:
         layers.append(command_facts(document.command, command_where or "command"))
     if reading is not None and attempt is not None:
-        layers.append(log_facts(reading, attempt))
+        shown = log_facts(reading, attempt)
+        layers += [shown, gpu_facts(shown)]
     if document is not None:
         layers.append(typed_arguments(document.command, command_where or "command"))
     if host is not None and not host.pretended:
@@ -107,6 +109,7 @@ def build_case(
     if model is not None:
         layers.append(_of_model(model))
     facts = Facts({}).merged(*layers)
+    facts = facts.merged(_sparse_kind(facts))
     known = facts.look("release")
     if isinstance(known, str):
         facts = facts.merged(release_defaults(known), _of_support(model, facts))
@@ -119,6 +122,16 @@ def build_case(
         reconstructed=reconstructed,
         model=model,
     )
+
+
+def _sparse_kind(facts: Facts) -> Facts:
+    """``model.is_dsa``, which no configuration says by itself: by the log, the backend in force, or the model's name."""
+    name = "model.is_dsa"
+    backend = facts.fact("arg.attention_backend")
+    if facts.look(name) is UNKNOWN and backend is not None and backend.value in ("nsa", "dsa"):
+        return Facts({name: Fact(name, True, backend.source, backend.where)})
+    known = kind_facts(facts).fact(name)
+    return Facts({name: known}) if known is not None else Facts({})
 
 
 def _of_host(host: HostFacts) -> Facts:

@@ -17,6 +17,7 @@ from mtpdoctor.case import Case
 from mtpdoctor.diagnose.memory import asks_memory, before_launch, with_memory
 from mtpdoctor.diagnose.preflight import Foreseen, Summing, surely_fatal
 from mtpdoctor.diagnose.types import Fix
+from mtpdoctor.diagnose.workable import impossible, unsure
 from mtpdoctor.errors import UserError
 from mtpdoctor.facts import Facts
 from mtpdoctor.kb.conditions import describe, evaluate
@@ -120,6 +121,11 @@ def _fix(
         if note:
             notes.append(note)
         edits.extend(spelled)
+    if impossible(edits, facts, case.release) is not None:
+        return None
+    if safety == Safety.SAFE.value and (why := unsure(edits, facts, case.release)) is not None:
+        safety = Safety.RISKY.value
+        notes.append(f"the GPU is not known: {why}")
     if filled.missing and remedy.edits:
         notes.append(f"not known here: {', '.join(filled.missing)}")
         safety = Safety.MANUAL.value

@@ -34,7 +34,7 @@ MODEL = frozenset(
         "path", "architecture", "model_type", "layers", "hidden_size", "heads", "kv_heads", "head_dim",
         "experts", "vocab_size", "context_length", "dtype", "quantization", "mtp_layers",
         "full_attention_interval", "linear_key_heads", "linear_value_heads", "is_hybrid", "is_mla",
-        "is_moe", "problems", "is_multimodal", "tied_embeddings", "intermediate_size",
+        "is_moe", "is_dsa", "problems", "is_multimodal", "tied_embeddings", "intermediate_size",
         "expert_intermediate_size", "experts_per_token", "kv_lora_rank", "v_head_dim", "linear_kind",
         "linear_key_dim", "linear_value_dim", "sliding_window", "rope_scaling", "quantization_block", "revision",
         "has_mtp", "has_tokenizer", "has_processor", "has_chat_template", "weights_format", "weights_gib",

@@ -18,6 +18,7 @@ from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.types import Match, Pattern, Role, Rule, Span
 from mtpdoctor.log.quoted import quotes_request
 from mtpdoctor.log.types import Attempt, Line, LogReading, Traceback
+from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, parse_release, release_or_none
 
@@ -198,7 +199,7 @@ class _Matcher:
             if quotes_request(line.body):
                 continue
             match = self._search_line(_compile(pattern.regex), line.text, pattern.literal)
-            if match is not None:
+            if match is not None and not denied(line.text, match.start(), match.end()):
                 yield line, match, owner
 
     def _lines_with(self, literal: str) -> list[Line]:
@@ -264,6 +265,27 @@ class _Matcher:
                 lines = place.traceback.lines or (place.traceback.head, place.traceback.exception)
                 self._owner.update((line.key, place) for line in lines if line is not None)
         return self._owner
+
+
+_WORD = lazy(r"[\w.-]+")
+_DENIED_AFTER = lazy(
+    r"(?i)[\"'\\]*\s*[:=]\s*[\"'\\]*(?:false|no|none|null|nil|0|(?=[\"'\\,}]|$))(?![\w.])"
+)
+_DENIED_BEFORE = lazy(
+    r"(?i)(?:\bnot?|\bnever|\bwithout|n't|\b(?:is|was)_not)(?:[ _-]+(?:an?|any|been|be))?[ _-]+$"
+)
+
+
+def denied(text: str, start: int, end: int) -> bool:
+    """Is the word at ``start``..``end`` one that the text says is not so: ``"OOMKilled": false``, ``not OOMKilled``?
+
+    Only of a bare word, as a status field has it: a message that a rule quotes says itself what is so.
+    """
+    if not _WORD.fullmatch(text, start, end):
+        return False
+    return bool(_DENIED_AFTER.match(text, end)) or bool(
+        _DENIED_BEFORE.search(text[max(0, start - 24) : start])
+    )
 
 
 def _root_line(root: str, line: Line, place: _Place | None) -> Line:

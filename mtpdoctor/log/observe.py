@@ -44,10 +44,20 @@ LITERALS = (
     "NVIDIA R",
     "NVIDIA G",
     "NVIDIA T",
+    "NVIDIA V",
+    "NVIDIA D",
+    "NVIDIA J",
+    "Tesla ",
+    "GeForce RTX",
     "NVIDIA_",
     "AMD Instinct",
     "AMD_Instinct",
     "cuda capability",
+    "CUDA capability",
+    "-gencode",
+    "gpu-name",
+    ".cache/flashinfer/",
+    "attention backend for DeepSeek",
     "device_name=",
     "compute capability",
     "CUDA_VISIBLE_DEVICES=",
@@ -132,13 +142,19 @@ _ACCEPT_LEN = lazy(r"accept len: (\d+(?:\.\d+)?)")
 _GPU_NAME = lazy(
     r"\b(NVIDIA[ _](?:GeForce[ _])?(?:RTX[ _](?:PRO[ _])?[A-Z]?\d{3,4}\w*(?:[ _](?:Ti|SUPER|D|Ada(?:[ _]Generation)?"
     r"|Blackwell(?:[ _]\w+[ _]Edition)?))?|H\d{2,3}(?:[ _](?:PCIe|NVL|80GB[ _]HBM3|SXM\w*))?|GH200(?:[ _]\w+)?|GB\d{2,3}"
-    r"|B\d{3}|A\d{2,3}G?(?:-\w+)*|L\d{1,2}S?|T4|Thor)|Tesla[ _][VTPM]\d{1,3}\S*|AMD[ _]Instinct[ _]MI\d+\w*)(?![A-Za-z0-9])"
+    r"|B\d{3}|A\d{2,3}G?(?:-\w+)*|L\d{1,2}S?|T4|V100\S*|Thor|DGX[ _]Spark|Jetson[ _][\w ]*?(?:Thor|Orin))|GeForce[ _]RTX[ _]\d{4}(?:[ _](?:Ti|SUPER|D))*|Tesla[ _][VTPM]\d{1,3}\S*|AMD[ _]Instinct[ _]MI\d+\w*)(?![A-Za-z0-9])"
 )
 _CAPABILITY = (
     lazy(r"with cuda capability sm_(\d{2,3})a? is not compatible", re.I),
+    lazy(r"(?i)of cuda capability (\d{1,2})\.(\d)\b"),
+    lazy(r"--?gpu-name[= ]sm_(\d{2,3})[af]?\b"),
+    lazy(r"\.cache/flashinfer/(?:\d+\.\d[\w.+]*/)?(\d{2,3})[af]?/"),
     lazy(r"(?i)compute capability[ :=(]*(\d{1,2})\.(\d)\b(?! or| and above|\+)"),
     lazy(r"(?i)device capability[ :=(]*\(?(\d{1,2}), ?(\d)\)"),
 )
+_ARCH = lazy(r"-gencode[= ]\W*arch=compute_(\d{2,3})[af]?,")
+_ASKED = lazy(r"(?i)(?:requires?|needs?|minimum|at least|only|supports?|>=?|or newer)\b[^.;]{0,40}$")
+_SPARSE = lazy(r"Use (?:nsa|dsa) attention backend for DeepSeek")
 _VISIBLE = lazy(r"os\.environ\.get\('CUDA_VISIBLE_DEVICES'\)=(None|'[^']*')")
 
 
@@ -218,13 +234,24 @@ class Observer:
             and (m := _GPU_NAME.search(text))
         ):
             self._note("host.gpu.name", m[1].replace("_", " "), line)
-        if "apability" in text and "host.gpu.sm" not in self._seen:
-            for pattern in _CAPABILITY:
-                if m := pattern.search(text):
-                    self._note("host.gpu.sm", int("".join(m.groups())), line)
-                    break
+        if "host.gpu.sm" not in self._seen:
+            self._capability(line, text)
+        if "attention backend for DeepSeek" in text and _SPARSE.search(text):
+            self._note("model.is_dsa", True, line)
         if "CUDA_VISIBLE_DEVICES" in text and (m := _VISIBLE.search(text)):
             self._note("env.CUDA_VISIBLE_DEVICES", None if m[1] == "None" else m[1][1:-1], line)
+
+    def _capability(self, line: Line, text: str) -> None:
+        """The GPU's own figure; not one that a message asks for, nor one of several that code is built for."""
+        if not any(word in text for word in ("apability", "gpu-name", ".cache/flashinfer/", "-gencode")):
+            return
+        for pattern in _CAPABILITY:
+            if (m := pattern.search(text)) and not _ASKED.search(text[: m.start()]):
+                self._note("host.gpu.sm", int("".join(m.groups())), line)
+                return
+        built_for = set(_ARCH.findall(text))
+        if len(built_for) == 1:
+            self._note("host.gpu.sm", int(built_for.pop()), line)
 
     def _arguments(self, line: Line) -> None:
         if any(name.startswith("arg.") for name in self._seen):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.workable import can_work
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
@@ -239,27 +240,12 @@ def _without(spec: FlagSpec, case: Case, itself: bool = True) -> tuple[EditTempl
 
 def _others(dest: str, value: str | None, choices: list[str], case: Case) -> list[str]:
     sm, platform = case.facts.look("host.gpu.sm"), case.facts.look("host.platform")
-    if sm is UNKNOWN:
-        sm = _sm_by_name(case)
     arg = case.facts.look(f"arg.{dest}")
     taken = {value, None if arg is UNKNOWN else arg}
     order = _order(dest, sm if isinstance(sm, int) else None, str(platform))
-    return [o for o in order if o in choices and o not in taken]
-
-
-# A part of the GPU's name -> the first figure of its architecture that matters here.
-_SM_OF_NAME = (
-    ("RTX PRO", 120), ("RTX 50", 120), ("GB10", 121), ("GB200", 100), ("GB300", 103), ("B200", 100), ("B300", 103),
-    ("H100", 90), ("H200", 90), ("H800", 90), ("H20", 90), ("GH200", 90), ("A100", 80), ("A800", 80), ("L40", 89), ("L20", 89),
-    ("L4", 89), ("RTX 40", 89), ("RTX 6000 Ada", 89), ("A10", 86), ("A40", 86), ("A6000", 86), ("RTX 30", 86), ("T4", 75),
-)  # fmt: skip
-
-
-def _sm_by_name(case: Case) -> int | None:
-    name = case.facts.look("host.gpu.name")
-    if not isinstance(name, str):
-        return None
-    return next((sm for part, sm in _SM_OF_NAME if part in name), None)
+    return [
+        o for o in order if o in choices and o not in taken and can_work(dest, o, case.facts, case.release)
+    ]
 
 
 def _order(dest: str, sm: int | None, platform: str) -> tuple[str, ...]:

@@ -1,0 +1,83 @@
+"""Can an option's value work at all on this GPU and with this model? Every edit of every fix is asked.
+
+A rule cannot know all GPUs that its fix will be offered on; the table in ``knowledge/releases/backends.json`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from mtpdoctor.facts import UNKNOWN, Facts
+from mtpdoctor.kb.conditions import evaluate, parse_condition
+from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.sglang.backends import kind_facts, rows_for
+from mtpdoctor.sglang.flags import flag_table
+from mtpdoctor.sglang.options import same_option
+
+if TYPE_CHECKING:
+    from mtpdoctor.kb.types import Condition
+    from mtpdoctor.release import Release
+
+
+def impossible(edits: Iterable[Edit], facts: Facts, release: Release | None) -> str | None:
+    """Why one of the edits sets what cannot work here; None when nothing known speaks against them."""
+    with_kinds: Facts | None = None
+    for edit in edits:
+        if edit.op is not EditOp.SET or not edit.value:
+            continue
+        spec = flag_table(release).resolve(edit.name) or flag_table(None).resolve(edit.name)
+        if spec is None:
+            continue
+        for field in same_option(spec.dest):
+            for written, why in rows_for(field, edit.value, release):
+                if with_kinds is None:
+                    with_kinds = facts.merged(kind_facts(facts))
+                if evaluate(_condition(repr(written), written), with_kinds) is True:
+                    return f"{edit.name} {edit.value}: {why}"
+    return None
+
+
+def unsure(edits: Iterable[Edit], facts: Facts, release: Release | None) -> str | None:
+    """What would have to be known of the GPU to be sure of the edits; None when nothing would."""
+    if facts.look("host.gpu.sm") is not UNKNOWN:
+        return None
+    for edit in edits:
+        if edit.op is not EditOp.SET or not edit.value:
+            continue
+        spec = flag_table(release).resolve(edit.name) or flag_table(None).resolve(edit.name)
+        if spec is None:
+            continue
+        for written, why in rows_for(spec.dest, edit.value, release):
+            condition = _condition(repr(written), written)
+            if "host.gpu.sm" in _facts_of(condition) and evaluate(condition, facts) is None:
+                return why
+    return None
+
+
+def can_work(field: str, value: str, facts: Facts, release: Release | None) -> bool:
+    """Does nothing known speak against the value of the option?"""
+    merged = facts.merged(kind_facts(facts))
+    return not any(
+        evaluate(_condition(repr(written), written), merged) is True
+        for dest in same_option(field)
+        for written, _ in rows_for(dest, value, release)
+    )
+
+
+_parsed: dict[str, Condition] = {}
+
+
+def _condition(key: str, written: object) -> Condition:
+    condition = _parsed.get(key)
+    if condition is None:
+        condition = _parsed[key] = parse_condition(written)
+    return condition
+
+
+@lru_cache(maxsize=256)
+def _facts_of(condition: Condition) -> frozenset[str]:
+    from mtpdoctor.kb.conditions import fact_names
+
+    return frozenset(fact_names(condition))
