@@ -26,6 +26,7 @@ END_LINES = 400
 SCENE_LINES = 60  # last lines that causes are looked for in
 FEW_LINES = 3  # at least, where the stage has fewer
 OFTEN = 20  # a line that came so often already tells of no progress
+_MET = lazy(r"Init (?:torch distributed|parallel) ends")
 _NUMBER = lazy(r"\d+")
 _DONE = lazy(r"\b(?:end|ends|finished|done)\b", re.I)
 _BAR = lazy(r"(?<![\d.])(\d{1,6})/(\d{1,6})(?: \[|\s*$|\s*[,)])")
@@ -188,6 +189,9 @@ def _progress(lines: Sequence[Line], stage: Stage) -> str | None:
     return None
 
 
+_ONE = ("nnodes", "tp_size", "pp_size")  # numbers that are 1 unless an option says otherwise
+
+
 # -- ranks -----------------------------------------------------------------------------------------------
 
 
@@ -197,7 +201,7 @@ def _late(lines: Sequence[Line], case: Case, stage: Stage) -> tuple[tuple[Late, 
     last: dict[str, Line] = {}
     met = stage.order > Stage.DIST_INIT.order
     for line in lines:
-        met = met or "Init torch distributed ends" in line.body
+        met = met or _MET.search(line.body) is not None
         if line.rank is None:
             continue
         last[plain(line.rank)] = line
@@ -225,6 +229,8 @@ def _local(files: int, case: Case) -> range | None:
 
 def _number(case: Case, name: str) -> int | None:
     value = case.facts.look(f"arg.{name}")
+    if value is UNKNOWN and case.facts.look(f"flag.{name}") is None and name in _ONE:
+        return 1  # not typed, and so in every release
     if value is UNKNOWN or isinstance(value, bool):
         return None
     return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()) else None

@@ -26,6 +26,8 @@ _MARKS: tuple[tuple[str, Stage], ...] = (
     (READY, Stage.SERVING),
     ("Init torch distributed begin", Stage.DIST_INIT),
     ("Init torch distributed ends", Stage.DIST_INIT),
+    ("Init parallel begin", Stage.DIST_INIT),  # from 0.5.21 on
+    ("Init parallel ends", Stage.DIST_INIT),
     ("Init nccl begin", Stage.DIST_INIT),  # before 0.4
     ("sglang is using nccl==", Stage.DIST_INIT),
     ("Load weight begin", Stage.WEIGHTS),

@@ -152,6 +152,14 @@ def test_a_rank_that_says_nothing_before_the_ranks_have_met_is_behind_and_later_
     assert [late.rank for late in stop_of(log(*here, command=nodes)).late] == ["TP3"]
 
 
+def test_the_words_of_newer_releases_count_too() -> None:
+    begun = [at(2, f"TP{i}", "Init parallel begin.") for i in range(2)]
+    stop = stop_of(log(*begun, command="--tp 2"))
+    assert stop.stage == "dist_init" and stop.late == () and "nodes-missing" not in ids(stop)
+    half = stop_of(log(*begun, at(4, "TP0", "Init parallel ends. elapsed=1.20 s"), command="--tp 2"))
+    assert [late.rank for late in half.late] == ["TP1"] and ids(half)[0] == "rank-behind"
+
+
 def test_an_expert_rank_is_no_rank_of_its_own() -> None:
     lines = [*loading(), *(at(30, f"TP{i} EP{i}", "Load weight end. avail mem=10 GB") for i in range(4))]
     stop = stop_of(log(*lines))
