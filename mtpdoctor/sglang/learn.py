@@ -230,11 +230,13 @@ def learn_installed(cache: Path, known: Iterable[str]) -> tuple[str, Path | None
 
 def learn_tree(tree: SourceTree, release: str, cache: Path) -> Path:
     """Learn one source tree into a folder of ``cache``, unless it is there already. The folder is keyed by
-    the source's argument files, so a changed development checkout is learned anew."""
+    the source's argument files and the names of its models, so a changed development checkout is learned anew."""
     digest = hashlib.sha256()
     for path in tree.files():
         if path == "sglang/srt/server_args.py" or path.startswith("sglang/srt/arg_groups/"):
             digest.update((tree.read(path) or "").encode())
+        elif path.startswith("sglang/srt/models/"):
+            digest.update(path.encode())
     folder = cache / "releases" / f"{release}-{digest.hexdigest()[:12]}"
     if not (folder / "flags.json").is_file():
         save_releases(folder, {release: learn(tree, release)})
