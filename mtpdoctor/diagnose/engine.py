@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
 
 
+ABOUT_MODELS = ("architecture", "model-type")  # remedies worked out from what releases know of models
 NOTHING = Given()
 REBUILT = "the log shows no launch command; fixed ones are put together from its server_args line"
 NOT_SGLANG = "nothing in it looks like SGLang"
@@ -209,7 +210,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
 
 def with_facts(cause: str, match: Match, case: Case) -> str:
     """The cause, and what the facts of the releases say of it, for a rule whose remedies come from them."""
-    if not any(remedy.generate in ("architecture", "model-type") for remedy in match.rule.remedies):
+    if not any(remedy.generate in ABOUT_MODELS for remedy in match.rule.remedies):
         return cause
     from mtpdoctor.diagnose.kinds import said_of  # few rules have them
 

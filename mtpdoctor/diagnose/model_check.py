@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from mtpdoctor.case import build_case
-from mtpdoctor.diagnose.engine import with_facts
+from mtpdoctor.diagnose.engine import ABOUT_MODELS, with_facts
 from mtpdoctor.diagnose.host_check import HostFinding, host_of_launch
 from mtpdoctor.diagnose.preflight import foreseen
 from mtpdoctor.diagnose.remedies import fixes_of
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mtpdoctor.model.types import ModelFacts
 
 _NOWHERE = Line(0, 0, 0, "", None, None, "", "")
-_ABOUT_MODELS = ("architecture", "model-type")  # generators of the rules on what a release knows of models
 
 
 def model_findings(
@@ -42,7 +41,7 @@ def model_findings(
     out = []
     for seen in foreseen(knowledge, case.facts):
         rule = seen.rule
-        if seen.certain and any(remedy.generate in _ABOUT_MODELS for remedy in rule.remedies):
+        if seen.certain and any(remedy.generate in ABOUT_MODELS for remedy in rule.remedies):
             match = Match(rule, _NOWHERE, {}, True)
             out.append(
                 HostFinding(

@@ -26,6 +26,8 @@ _GENERATED = {
     "said": "Remedies are computed: the options and variables that the message names.",
     "upgrade": "Remedies are computed: newer releases of SGLang than the one in use.",
     "split": "Remedies are computed: other numbers of GPUs that a layer may be split over.",
+    "architecture": "Remedies are computed: the first release that has the model's class, or why this one lacks it.",
+    "model-type": "Remedies are computed: the first release whose transformers reads the model's config.",
 }
 
 
