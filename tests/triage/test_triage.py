@@ -45,6 +45,21 @@ def rules(document: dict[str, Any]) -> dict[str | None, int]:
     return {g["rule"]: g["count"] for g in document["groups"]}
 
 
+def test_unfinished_launches_tell_where_they_stand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    healthy = ROOT / "tests" / "healthy" / "unfinished_059_loading.log"
+    waiting = ROOT / "tests" / "data" / "public_reports" / "unfinished_waiting_for_node1.log"
+    for log in (healthy, waiting):
+        shutil.copy(log, tmp_path / log.name)
+    code, document = triage_json(capsys, tmp_path)
+    assert code == 0 and document["groups"] == []
+    told = {Path(m["name"]).stem: m["stop"] for m in document["unfinished"]}
+    assert told["unfinished_059_loading"].startswith("ends at weights; 2 of 4 shards; if it hangs: Weights")
+    assert "behind: TP3" in told["unfinished_waiting_for_node1"]
+    assert main(["triage", "--jobs", "0", str(tmp_path)]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "ends at weights; 2 of 4 shards" in page
+
+
 def test_a_folder_of_many_things(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a" / "deep").mkdir(parents=True)
     shutil.copy(SPEC, tmp_path / "a" / "one.log")
