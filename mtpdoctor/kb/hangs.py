@@ -170,6 +170,7 @@ class Hangs:
         if shown:
             return tuple(shown[:most])
         usual = [one for *_, one in ranked if stage in one.cause.usual]
+        usual.sort(key=lambda one: len(one.cause.usual))  # what is usual in this stage alone goes first
         return tuple(usual[:2] or [one for *_, one in ranked][-1:])
 
     def _fits(

@@ -45,7 +45,9 @@ def rules(document: dict[str, Any]) -> dict[str | None, int]:
     return {g["rule"]: g["count"] for g in document["groups"]}
 
 
-def test_unfinished_launches_tell_where_they_stand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unfinished_launches_tell_where_they_stand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     healthy = ROOT / "tests" / "healthy" / "unfinished_059_loading.log"
     waiting = ROOT / "tests" / "data" / "public_reports" / "unfinished_waiting_for_node1.log"
     for log in (healthy, waiting):
