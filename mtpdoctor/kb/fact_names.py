@@ -127,6 +127,10 @@ _WORDS = {
     "host.torch.fits_gpu": "code for the GPUs in torch",
     "host.wsl": "running in WSL2",
     "log.stage": "the stage reached",
+    "model.support": "the release's support for the model's class",
+    "model.support_from": "the first later release that has the model's class",
+    "model.type_known": "the release's knowledge of the model's type",
+    "model.type_from": "the first later release that reads the model's type",
 }
 
 

@@ -358,6 +358,8 @@ def test_a_check_leaves_alone_what_may_well_start(
     folder = model(tmp_path / "m", "Qwen9ForCausalLM", "qwen3")
     assert foreseen(capsys, folder, "0.5.13", "--model-impl", "transformers") == {}
     assert foreseen(capsys, folder, "0.5.9", "--model-impl", "transformers") == {"MTP1570": "fatal"}
+    refused = model(tmp_path / "refused", "MptForCausalLM", "mpt")
+    assert foreseen(capsys, refused, "0.5.13", "--model-impl", "sglang") == {}
     override = json.dumps({"architectures": ["Qwen3ForCausalLM"]})
     assert foreseen(capsys, folder, "0.5.13", "--json-model-override-args", override) == {}
     own = model(tmp_path / "own", "OwnModel", "own", auto_map={"AutoConfig": "c.C", "AutoModel": "m.M"})
