@@ -19,12 +19,12 @@ from mtpdoctor.watch.target import Target
 from mtpdoctor.watch.types import Ended, Generated
 
 
-def bench(given: Given, screen: Screen, *, ready_timeout: float, as_json: bool) -> int:
+def bench(given: Given, screen: Screen, *, ready_timeout: float, patience: float, as_json: bool) -> int:
     """Launch, measure and end both, one after the other. Raises UserError when one does not come up."""
     assert given.document is not None
 
     def launched(document: LaunchDocument) -> contextlib.AbstractContextManager[Target]:
-        return _running(replace(given, document=document), screen, ready_timeout)
+        return _running(replace(given, document=document), screen, ready_timeout, patience)
 
     comparison = compare(given.document, launched, told=lambda text: screen.say(f"mtpdoctor: {safe(text)}"))
     if as_json:
@@ -37,11 +37,11 @@ def bench(given: Given, screen: Screen, *, ready_timeout: float, as_json: bool) 
 
 
 @contextlib.contextmanager
-def _running(given: Given, screen: Screen, ready_timeout: float) -> Iterator[Target]:
+def _running(given: Given, screen: Screen, ready_timeout: float, patience: float) -> Iterator[Target]:
     """The launch while it generates; ended when the block is left, at once where something went wrong."""
     from mtpdoctor.watch.plan import plan_of
 
-    session = LaunchSession(plan_of(given, pty=False, ready_timeout=ready_timeout))
+    session = LaunchSession(plan_of(given, pty=False, ready_timeout=ready_timeout), patience=patience)
     decided = threading.Event()
     seen: dict[type, Any] = {}
 

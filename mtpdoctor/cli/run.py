@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from mtpdoctor.cli import check as check_command
 from mtpdoctor.cli.asking import add_asking_argument
 from mtpdoctor.cli.given import add_given_arguments
-from mtpdoctor.cli.watching import Screen, Watched, drive, exit_code_of, print_report
+from mtpdoctor.cli.watching import Screen, Watched, add_patience_argument, drive, exit_code_of, print_report
 from mtpdoctor.diagnose.check import CheckReport
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, UserError
@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"it counts as failed when not ready by then (default: none; {_READY_TIMEOUT:.0f} with --until-ready)",
     )
+    add_patience_argument(parser)
     parser.add_argument(
         "--no-prove", action="store_true", help="do not ask it for tokens when it says it is ready"
     )
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         from mtpdoctor.cli.benching import bench
 
         timeout = args.ready_timeout or _READY_TIMEOUT
-        return bench(given, screen, ready_timeout=timeout, as_json=args.json)
+        return bench(given, screen, ready_timeout=timeout, patience=args.patience, as_json=args.json)
     return _Launching(args, screen).run(given)
 
 
@@ -224,7 +225,11 @@ class _Launching:
             ready_timeout=timeout,
         )
         session = LaunchSession(
-            plan, attempt=len(self._history) + 1, after=after, edits=tuple(map(str, edits))
+            plan,
+            patience=args.patience,
+            attempt=len(self._history) + 1,
+            after=after,
+            edits=tuple(map(str, edits)),
         )
         watched = drive(
             session,

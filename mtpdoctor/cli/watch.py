@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mtpdoctor.cli.given import add_given_arguments, given_from
-from mtpdoctor.cli.watching import Screen, Watched, drive, exit_code_of, print_report
+from mtpdoctor.cli.watching import Screen, Watched, add_patience_argument, drive, exit_code_of, print_report
 from mtpdoctor.errors import EXIT_USAGE, UserError
 from mtpdoctor.log.types import Stage
 from mtpdoctor.text import safe
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-prove", action="store_true", help="do not ask it for tokens when it says it is ready"
     )
     parser.add_argument("--wait", action="store_true", help="wait for a log that is not there yet")
+    add_patience_argument(parser)
     parser.add_argument("--quiet", "-q", action="store_true", help="do not show the log")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON document on standard output, at the end")
@@ -56,12 +57,12 @@ def run(args: argparse.Namespace) -> int:
     load_knowledge()  # broken rules are said now, not when it dies
     program = is_command(args.words)
     if program:
-        session = watch_command(args.words, given, prove=not args.no_prove)
+        session = watch_command(args.words, given, prove=not args.no_prove, patience=args.patience)
     else:
         for path in args.words:
             _refuse_unfit(path)
             _await(path, args.wait)
-        session = watch_log(args.words, given, prove=not args.no_prove)
+        session = watch_log(args.words, given, prove=not args.no_prove, patience=args.patience)
     screen = Screen(output=not (args.quiet or args.json), events=args.events)
     watched = drive(session, screen, until_ready=args.until_ready, prove=not args.no_prove)
     code = exit_code_of(watched, until_ready=args.until_ready)

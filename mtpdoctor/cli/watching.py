@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -31,6 +32,27 @@ class Watched:
     ended: Ended
     generated: Generated | None
     satisfied: bool  # it was watched until it generated, and that was all that was wanted
+
+
+def add_patience_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--patience",
+        type=_factor,
+        default=1.0,
+        metavar="FACTOR",
+        help="how many times as long as usual a stage may be quiet before it is said to stand still: 3 on slow "
+        "storage, 0.5 to hear of it sooner (default: 1)",
+    )
+
+
+def _factor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.01 <= value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no factor from 0.01 to 1000")
+    return value
 
 
 class Screen:

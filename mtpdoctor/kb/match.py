@@ -268,9 +268,7 @@ class _Matcher:
 
 
 _WORD = lazy(r"[\w.-]+")
-_DENIED_AFTER = lazy(
-    r"(?i)[\"'\\]*\s*[:=]\s*[\"'\\]*(?:false|no|none|null|nil|0|(?=[\"'\\,}]|$))(?![\w.])"
-)
+_DENIED_AFTER = lazy(r"(?i)[\"'\\]*\s*[:=]\s*[\"'\\]*(?:false|no|none|null|nil|0|(?=[\"'\\,}]|$))(?![\w.])")
 _DENIED_BEFORE = lazy(
     r"(?i)(?:\bnot?|\bnever|\bwithout|n't|\b(?:is|was)_not)(?:[ _-]+(?:an?|any|been|be))?[ _-]+$"
 )

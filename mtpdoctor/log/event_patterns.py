@@ -64,7 +64,12 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.OOM_KILL, W.DIES, "OOM Killed", r"(?i)oom killed"),
     _p(K.OOM_KILL, W.DIES, "oom_reaper: reaped process"),
     _p(K.OOM_KILL, W.DIES, "killed by the OOM killer"),
-    _p(K.OOM_KILL, W.DIES, "OOMKilled", r"(?<!not )OOMKilled\b(?![\"'\\]*\s*[:=]\s*[\"'\\]*(?i:false|no|null|none|0)\b)"),
+    _p(
+        K.OOM_KILL,
+        W.DIES,
+        "OOMKilled",
+        r"(?<!not )OOMKilled\b(?![\"'\\]*\s*[:=]\s*[\"'\\]*(?i:false|no|null|none|0)\b)",
+    ),
     # native crashes
     _p(K.NATIVE, W.DIES, "Fatal Python error"),
     _p(K.NATIVE, W.DIES, "terminate called"),

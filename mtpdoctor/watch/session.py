@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from mtpdoctor.log.types import Line, Stage
 from mtpdoctor.text import safe
 from mtpdoctor.watch import postmortem, runs
 from mtpdoctor.watch.asides import Asides
+from mtpdoctor.watch.ending import Ending
 from mtpdoctor.watch.gpus import GpuSampler, differs
 from mtpdoctor.watch.hangs import facts_of
 from mtpdoctor.watch.kept import Kept, masked, shown
@@ -44,7 +46,6 @@ from mtpdoctor.watch.usual import weight_bytes
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.types import Report
 
-INT_PATIENCE, TERM_PATIENCE = 15.0, 15.0  # seconds for a gentle end: SIGINT, then SIGTERM, then SIGKILL
 _BUSY, _IDLE = 0.05, 0.25  # seconds between two looks at the log
 _GPU_STARTING, _GPU_SERVING = 1.0, 5.0
 _QUIET = 2.0  # seconds without output after trouble in somebody else's log until it is diagnosed
@@ -57,8 +58,8 @@ _TELLING = ("server_args=", "running on", "Granian")
 class LaunchSession:
     """One launch, or one log. ``log`` is the file that keeps the output (for a run: under the state folder).
 
-    For ``paths`` (files that somebody else's launch writes) there is no plan. Raises UserError when the log
-    cannot be kept or read.
+    For ``paths`` (files that somebody else's launch writes) there is no plan. ``patience`` multiplies what a stage
+    may be quiet before it is said to stand still. Raises UserError when the log cannot be kept or read.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class LaunchSession:
         given: Given | None = None,
         prove: bool = True,
         watchdog: bool = True,
+        patience: float = 1.0,
         gpus: bool = True,
         attempt: int = 1,
         after: str | None = None,
@@ -81,7 +83,8 @@ class LaunchSession:
             GpuSampler(visible=plan.env.get("CUDA_VISIBLE_DEVICES") if plan else None) if gpus else None
         )
         self._launches = plan is not None and plan.server
-        self._watchdog = Watchdog(facts=lambda: facts_of(self._given)) if watchdog else None
+        facts = partial(facts_of, self._given)
+        self._watchdog = Watchdog(scale=patience, facts=facts) if watchdog else None
         self._kept: Kept | None = None
         if plan is not None:
             self._kept = Kept(plan, attempt, after, edits)
@@ -95,10 +98,7 @@ class LaunchSession:
         self._exit: Exit | None = None
         self._wake = threading.Event()
         self._asides = Asides(self._wake.set)
-        self._lock = threading.RLock()  # a signal handler of the driving thread may come in between
-        self._asked: float | None = None  # when the person asked for the end
-        self._sent = ""  # the last signal of a gentle end
-        self._detached = False
+        self._ending = Ending("int" if self._launches else "kill")
         self._late = False  # it was not ready in time
         self._unwritten = False  # it was said that the log cannot be written
         self._ready = False
@@ -124,25 +124,12 @@ class LaunchSession:
         """End it: SIGINT, then SIGTERM, then SIGKILL when that does not help; ``hard`` SIGKILL at once.
 
         Somebody else's log is only watched no longer, and what was detached is left alone."""
-        with self._lock:
-            if self._detached:
-                return
-            first = self._asked is None
-            if first:
-                self._asked = time.monotonic()
-            child = self._child
-            if child is not None and (hard or first):
-                gentle = "int" if self._launches else "kill"
-                self._sent = "kill" if hard else gentle
-                child.end(self._sent)
+        self._ending.end(hard)
         self._wake.set()
 
     def detach(self) -> None:
         """Watch no longer and leave it running; its output goes on into the log."""
-        with self._lock:
-            self._detached = True
-            if self._child is not None:
-                self._child.detach()
+        self._ending.detach()
         self._wake.set()
 
     # -- the loop ----------------------------------------------------------------------------------------
@@ -172,15 +159,15 @@ class LaunchSession:
             some = yield from self._read()
             yield from self._asides.arrived()
             yield from self._each_second()
-            if self._detached:
+            if self._ending.detached:
                 yield from self._finish(End.DETACHED, None)
                 return
             if self._exit is not None and not some:
                 yield from self._rest()
                 self._report = None
-                yield from self._finish(End.STOPPED if self._asked is not None else End.DIED, self._exit)
+                yield from self._finish(End.STOPPED if self._ending.asked else End.DIED, self._exit)
                 return
-            if self._child is None and self._asked is not None:
+            if self._child is None and self._ending.asked:
                 yield from self._finish(End.STOPPED, None)
                 return
             if not self._launches and self._died_in_the_log():
@@ -209,15 +196,10 @@ class LaunchSession:
         except UserError:
             kept.save(how=End.REFUSED.value, seconds=0.0)
             raise
-        with self._lock:
-            self._child = child
-            if self._detached:  # asked for while it was starting
-                child.detach()
+        self._child = child
         started = runs.began(child.guard)
         kept.save(pid=child.pid, guard=child.guard, guard_started=started, detached=plan.detach)
-        if self._asked is not None:  # asked for while it was starting
-            self._asked = None
-            self.end()
+        self._ending.started(child)
         sets = tuple(map(kept.masked, plan.sets))
         pid = child.pid if plan.server else None
         return Launched(self._now(), pid, kept.run.command, self.log, sets)
@@ -290,8 +272,8 @@ class LaunchSession:
             elif self._last_gpu is None or differs(use, self._last_gpu):
                 self._last_gpu = use
                 yield use
-        if self._asked is not None:
-            self._insist()
+        if self._ending.asked:
+            self._ending.insist()
             return
         if self._watchdog is not None and not self._asides.looking and self._watchdog.due(now):
             pids = self._child.processes() if self._launches and self._child else ()
@@ -302,17 +284,6 @@ class LaunchSession:
             if limit is not None and now > limit and not self._late:
                 self._late = True
                 self._child.end("kill")
-
-    def _insist(self) -> None:
-        """The gentle end did not help: SIGTERM, then SIGKILL."""
-        if self._child is None or self._asked is None:
-            return
-        waited = time.monotonic() - self._asked
-        for how, limit in (("kill", INT_PATIENCE + TERM_PATIENCE), ("term", INT_PATIENCE)):
-            if waited > limit and self._sent not in (how, "kill"):
-                self._sent = how
-                self._child.end(how)
-                return
 
     def _ask_quiet(self, now: float) -> None:
         """A server that was told not to log does not say that it is ready: it is asked."""
@@ -396,17 +367,8 @@ class LaunchSession:
 
     def _let_go(self) -> None:
         """Whatever happened: nothing stays but what was to stay."""
-        with self._lock:  # a ``detach`` that has begun is told to the guard before the guard is let go
-            child, self._child = self._child, None
-        if child is not None:
-            if self._detached:
-                child.close()
-            else:
-                child.kill()
-            if self.run is not None and self.run.how == "running":
-                self._save(
-                    how=End.STOPPED.value, stage=self.tracker.stage.value, seconds=round(self._now(), 2)
-                )
+        if self._ending.let_go() and self.run is not None and self.run.how == "running":
+            self._save(how=End.STOPPED.value, stage=self.tracker.stage.value, seconds=round(self._now(), 2))
         self._source.close()
         if self._gpus is not None:
             self._gpus.close()
@@ -423,11 +385,15 @@ class LaunchSession:
         return shown(line.text, self._kept, masked_already=self._source.own)
 
 
-def watch_log(paths: Sequence[str], given: Given | None = None, *, prove: bool = True) -> LaunchSession:
+def watch_log(
+    paths: Sequence[str], given: Given | None = None, *, prove: bool = True, patience: float = 1.0
+) -> LaunchSession:
     """Follow log files that somebody else's launch writes. Raises UserError when one cannot be read."""
-    return LaunchSession(paths=paths, given=given, prove=prove)
+    return LaunchSession(paths=paths, given=given, prove=prove, patience=patience)
 
 
-def watch_command(argv: Sequence[str], given: Given | None = None, *, prove: bool = True) -> LaunchSession:
+def watch_command(
+    argv: Sequence[str], given: Given | None = None, *, prove: bool = True, patience: float = 1.0
+) -> LaunchSession:
     """Follow the output of a program that shows a server's log (``docker logs -f NAME``)."""
-    return LaunchSession(plan_to_follow(tuple(argv), given, prove=prove))
+    return LaunchSession(plan_to_follow(tuple(argv), given, prove=prove), patience=patience)

@@ -22,11 +22,11 @@ from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
 from mtpdoctor.launch.document import read_launch
 from mtpdoctor.log.types import Stage
+from mtpdoctor.watch import ending
 from mtpdoctor.watch import session as session_module
 from mtpdoctor.watch.plan import LaunchPlan
 from mtpdoctor.watch.session import LaunchSession, watch_command, watch_log
 from mtpdoctor.watch.spawn import Child
-from mtpdoctor.watch.stuck import Watchdog
 from mtpdoctor.watch.types import (
     End,
     Ended,
@@ -119,8 +119,8 @@ def test_ready_is_told_and_the_watch_goes_on_until_the_person_ends_it() -> None:
 
 
 def test_a_server_that_hears_no_signal_is_killed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "INT_PATIENCE", 0.1)
-    monkeypatch.setattr(session_module, "TERM_PATIENCE", 0.1)
+    monkeypatch.setattr(ending, "INT_PATIENCE", 0.1)
+    monkeypatch.setattr(ending, "TERM_PATIENCE", 0.1)
     deaf = "[signal.signal(n, signal.SIG_IGN) for n in (2, 15)]; print('deaf', flush=True); time.sleep(100)"
     code = f"import signal, time\n{deaf}"
     session = LaunchSession(plan(code), gpus=False, watchdog=False)
@@ -204,6 +204,25 @@ def test_detached_while_it_was_starting_it_runs_on(monkeypatch: pytest.MonkeyPat
     session = LaunchSession(plan(HANGS), gpus=False, watchdog=False)
     assert ended(list(session.events())).how is End.DETACHED
     assert runs_on(session)
+
+
+DEAF = "import signal, time; signal.signal(2, signal.SIG_IGN); print('up', flush=True); time.sleep(100)"
+
+
+def test_ended_hard_while_it_was_starting_it_is_ended_hard(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = session_module.spawn
+
+    def spawn(*args: Any, **options: Any) -> Child:
+        session.end()
+        session.end(hard=True)
+        child = start(*args, **options)
+        wait_until(lambda: "up" in Path(session.log).read_text(), "its start")
+        return child
+
+    monkeypatch.setattr(session_module, "spawn", spawn)
+    session = LaunchSession(plan(DEAF), gpus=False, watchdog=False)
+    end = ended(list(session.events()))
+    assert (end.how, end.code) == (End.STOPPED, -9)
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -368,13 +387,10 @@ def test_a_container_that_died_is_diagnosed_when_its_log_ends() -> None:
     assert end.how is End.DIED and end.report is not None and end.report.outcome == "failed"
 
 
-def test_a_log_in_which_nothing_moves_is_said_to_stand_still(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_in_which_nothing_moves_is_said_to_stand_still(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("[2026-11-29 15:20:22 TP0] Load weight begin. avail mem=1 GB\n")
-    session = watch_log([str(log)], prove=False)
-    monkeypatch.setattr(session, "_watchdog", Watchdog(scale=0.001))
+    session = watch_log([str(log)], prove=False, patience=0.001)
     seen = until(session, Stuck, session.end)
     stuck = next(e for e in seen if isinstance(e, Stuck))
     assert stuck.stage is Stage.WEIGHTS and stuck.processes == () and ended(seen).how is End.STOPPED

@@ -206,7 +206,9 @@ def test_the_launch_command_speaks_too() -> None:
     dog = in_stage(Stage.WARMUP, facts=lambda: facts_of(given))
     dog.saw(lines("INFO:     Uvicorn running on http://127.0.0.1:30000"))
     told = judged(dog, 400, process()).likely[0]
-    assert told.startswith("A proxy of the environment") and "http_proxy is set" in told and "3128" not in told
+    assert (
+        told.startswith("A proxy of the environment") and "http_proxy is set" in told and "3128" not in told
+    )
     assert facts_of(Given()) is None
 
 

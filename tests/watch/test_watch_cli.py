@@ -381,6 +381,41 @@ def test_watching_a_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert "DIED" in capsys.readouterr().err
 
 
+def test_how_long_it_may_be_quiet_can_be_said() -> None:
+    code = "import time; print('[2026-01-01 00:00:00 TP0] Init torch distributed begin.', flush=True); time.sleep(100)"
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "mtpdoctor",
+            "watch",
+            "--events",
+            "--patience",
+            "0.01",
+            "--",
+            sys.executable,
+            "-c",
+            code,
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(REPO)},
+    )
+    assert process.stdout is not None
+    stuck = next(e for e in map(json.loads, process.stdout) if e["event"] == "stuck")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=LONG)
+    assert stuck["stage"] == "dist_init" and stuck["quiet_s"] >= 1.2
+
+
+@pytest.mark.parametrize("factor", ["0", "-1", "1e9", "nan", "long"])
+def test_a_patience_that_is_no_factor_is_said(factor: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["watch", "--patience", factor, "x.log"], ["run", "--patience", factor, *server()]):
+        assert main(command) == 2
+        said = capsys.readouterr().err
+        assert "--patience" in said and "is no factor from 0.01 to 1000" in said and "Traceback" not in said
+
+
 def test_watching_what_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["watch", str(tmp_path / "none.log")]) == 2
     assert "cannot read" in capsys.readouterr().err
