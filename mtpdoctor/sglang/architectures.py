@@ -137,11 +137,12 @@ def models_of(release: Release | None) -> ModelsOf | None:
 
 def transformers_pin(release: Release | None) -> str | None:
     """The version of transformers that a release asks for exactly; None where it does not."""
-    from mtpdoctor.sglang.releases import release_facts
+    from mtpdoctor.sglang.releases import facts_folder
 
     if release is None:
         return None
-    return exact_version(release_facts(release).pins.get("transformers", ""))
+    folder, known, _ = facts_folder(release)
+    return exact_version(_known(folder / "pins.json", "pins", "transformers").at(known) or "")
 
 
 def reads_type(model_type: str, release: Release) -> bool:

@@ -4,6 +4,8 @@ before a launch. The releases and versions named here were looked up by hand in 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from mtpdoctor.sglang.learn import learn_tree
 from mtpdoctor.sglang.source import FolderSource
 from tests.sglang.trees import ARGPARSE, write_tree
 
+ROOT = Path(__file__).resolve().parents[2]
 UNSUPPORTED = "ValueError: Model architectures [{}] are not supported for now. Supported architectures: dict_keys(['LlamaForCausalLM'])"
 NO_MODULE = (
     "ValueError: Cannot find model module. '{}' is not a registered model in the Transformers library (only relevant "
@@ -417,3 +420,12 @@ def test_a_learned_release_knows_its_own_models(
     assert "SGLang 1.0.0 has Qwen9ForCausalLM (srt/models/qwen9.py)" in found["cause"]
     nearest = models_of(R("0.9.0"))
     assert nearest is not None and not nearest.exact
+
+
+def test_other_failures_do_not_load_the_tables() -> None:
+    code = (
+        "import sys; from mtpdoctor.cli.main import main; main(['diagnose', 'sample_logs/port_in_use.log']);"
+        "sys.exit('mtpdoctor.sglang.architectures' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
