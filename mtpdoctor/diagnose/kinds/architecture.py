@@ -146,7 +146,7 @@ def upgrade(release: Release, what: str, why: str) -> Remedy:
 
 def development(why: str) -> Remedy:
     return Remedy(
-        title="See whether SGLang's development state, or an open pull request, has the model",
+        title=f"Upgrade SGLang beyond {newest_release()}, or try its development state: no release known here has it",
         safety=Safety.MANUAL,
         why=why,
         run=("docker pull lmsysorg/sglang:dev",),
