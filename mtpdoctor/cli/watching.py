@@ -128,6 +128,7 @@ class Screen:
             stream.flush()
         except (OSError, ValueError):
             self._dead.add(stream)
+            _let_run_dry(stream)
 
 
 def drive(
@@ -233,6 +234,16 @@ def _signals(session: LaunchSession, screen: Screen, detach: bool) -> Iterator[N
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _let_run_dry(stream: TextIO) -> None:
+    """What it still holds would be written when Python ends: an error then, and exit code 120."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, stream.fileno())
+        finally:
+            os.close(nowhere)
 
 
 def _is_terminal(stream: TextIO) -> bool:

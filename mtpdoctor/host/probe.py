@@ -141,7 +141,7 @@ def _gather(
 ) -> HostFacts:
     """Merges answers until every probe is done or the time is up."""
     values: dict[str, Any] = {}
-    failures: list[ProbeFailure] = []
+    failures: dict[str, list[ProbeFailure]] = {name: [] for name in names}  # told in the probes' order
     open_ = dict.fromkeys(names)
     while open_:
         try:
@@ -151,10 +151,12 @@ def _gather(
         if answer is None:
             open_.pop(name, None)
             continue
-        failures.extend(answer.get("failures", ()))
+        failures[name].extend(answer.get("failures", ()))
         values.update((k, v) for k, v in answer.items() if k != "failures")
-    failures.extend(ProbeFailure(name, _late(name, limit, values)) for name in open_)
-    known = {"platform": None, "gpus": None, **values, "failures": tuple(dict.fromkeys(failures))}
+    for name in open_:
+        failures[name].append(ProbeFailure(name, _late(name, limit, values)))
+    every = dict.fromkeys(failure for told in failures.values() for failure in told)
+    known = {"platform": None, "gpus": None, **values, "failures": tuple(every)}
     return HostFacts(**known)
 
 

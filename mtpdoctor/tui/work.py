@@ -84,7 +84,7 @@ class Work:
 
         if kind in self._jobs:
             self._jobs[kind][1].cancel()
-        worker = self._app.run_worker(job(), group=kind, exit_on_error=True)
+        worker: Worker[None] = self._app.run_worker(job, group=kind, exit_on_error=True)
         self._jobs[kind] = (saying, worker)
         self._tell()
 

@@ -243,7 +243,7 @@ class LogRegion(Vertical):
         old = self._work.get(kind)
         if old is not None:
             old.cancel()
-        self._work[kind] = self.run_worker(job(), exit_on_error=True)
+        self._work[kind] = self.run_worker(job, exit_on_error=True)
 
     def end_work(self) -> None:
         """End a search or a choice of lines that is under way; lines that are being counted are needed."""
