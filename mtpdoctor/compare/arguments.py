@@ -23,6 +23,17 @@ _FOLLOWS = {
 
 
 def argument_differences(good: Case, bad: Case, relevance: Relevance) -> Iterator[Difference]:
+    """One for each option: where two fields are set by the same (a switch that a later release lets set another field),
+    the one that counts more, else that of the option's own name."""
+    found: dict[str, tuple[tuple[int, bool], Difference]] = {}
+    for dest, one in _by_field(good, bad, relevance):
+        rank = one.weight, one.name == f"--{dest.replace('_', '-')}"
+        if one.name not in found or rank > found[one.name][0]:
+            found[one.name] = rank, one
+    yield from (one for _, one in found.values())
+
+
+def _by_field(good: Case, bad: Case, relevance: Relevance) -> Iterator[tuple[str, Difference]]:
     typed = [_typed(good), _typed(bad)]
     seen: set[str] = set()
     for name in sorted({n for case in (good, bad) for n in case.facts if n.startswith(("arg.", "flag."))}):
@@ -33,7 +44,7 @@ def argument_differences(good: Case, bad: Case, relevance: Relevance) -> Iterato
         seen.update(group)
         found = _compare(group, good, bad, typed, relevance)
         if found is not None:
-            yield found
+            yield dest, found
 
 
 def _typed(case: Case) -> bool:
@@ -126,7 +137,7 @@ def _compare(
             return None
     if _follows(group, values, sides):
         return None
-    names = _spellings(group, good, bad)
+    names = _spellings(group, good, bad, spelled)
     base = argument_weight(group[0])
     if note and note.startswith("nobody"):
         base = max(base - 15, 2) if str(good.release) == str(bad.release) else max(base - 25, 1)
@@ -201,13 +212,16 @@ def _spelled(group: tuple[str, ...], case: Case) -> str | None:
     return None
 
 
-def _spellings(group: tuple[str, ...], good: Case, bad: Case) -> str | None:
+def _spellings(group: tuple[str, ...], good: Case, bad: Case, shown: str) -> str | None:
     a, b = _spelled(group, good), _spelled(group, bad)
     if a == b or good.release is None or bad.release is None:
         return None
     if a is None or b is None:
         case = good if a is None else bad
-        return f"{case.release} has no such option"
+        # It may have the option and keep its value in another field.
+        return (
+            f"{case.release} has no such option" if flag_table(case.release).resolve(shown) is None else None
+        )
     return f"called {a} in {good.release}"
 
 

@@ -20,6 +20,7 @@ from mtpdoctor.compare.types import Comparison
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.kb import load
 from mtpdoctor.kb.load import Knowledge
+from mtpdoctor.launch.document import read_launch
 from mtpdoctor.log.reading import reading_from_text
 from mtpdoctor.report.diff_json import diff_to_json
 from mtpdoctor.report.diff_text import render_diff
@@ -245,3 +246,42 @@ def test_any_two_logs_can_be_compared(good: list[str], bad: list[str]) -> None:
     found = compared("x\n" + "\n".join(good), "x\n" + "\n".join(bad))
     jsonschema.validate(json.loads(json.dumps(diff_to_json(found))), SCHEMA)
     assert not re.search("[\x00-\x08\x1b]", render_diff(found, verbose=True))
+
+
+SHARED = "--disable-piecewise-cuda-graph"  # from 0.5.14 on it sets another field
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (
+            ("0.5.13", SHARED, "disable_piecewise_cuda_graph=True"),
+            ("0.5.13", "", "disable_piecewise_cuda_graph=False"),
+        ),
+        (
+            ("0.5.13", "", "disable_piecewise_cuda_graph=False"),
+            ("0.5.16", SHARED, "cuda_graph_backend_prefill='disabled'"),
+        ),
+        (
+            ("0.5.16", "", "cuda_graph_backend_prefill=None"),
+            ("0.5.13", SHARED, "disable_piecewise_cuda_graph=True"),
+        ),
+    ],
+)
+def test_an_option_that_two_fields_share_is_shown_once(
+    good: tuple[str, str, str], bad: tuple[str, str, str]
+) -> None:
+    knowledge = load_knowledge()
+    launches = []
+    for release, typed, field in (good, bad):
+        text = (
+            f"[2026-01-01 10:00:00] server_args=ServerArgs(model_path='/m/x', tp_size=1, {field})\n"
+            "[2026-01-01 10:00:05] Load weight begin. avail mem=80 GB\n"
+        )
+        document = read_launch(f"python -m sglang.launch_server --model-path /m/x {typed}".strip())
+        given = Given(document=document, release=release, command_where="given")
+        launches.append(read_launch_log(reading_from_text(text, knowledge.literals), knowledge, given))
+    found = compare(*launches, knowledge)
+    (one,) = [d for d in found.differences if d.name == SHARED]
+    assert one.matters and "no such option" not in (one.note or "")
+    assert one.kind == ("removed" if good[1] else "added")
