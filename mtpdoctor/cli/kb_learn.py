@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mtpdoctor.errors import EXIT_OK, UserError
 
 if TYPE_CHECKING:
+    from mtpdoctor.kb.literals import Runs
     from mtpdoctor.kb.types import Rule
     from mtpdoctor.kb.yaml_source import Problem
     from mtpdoctor.sglang.source import SourceTree
@@ -103,8 +104,9 @@ def run_verify(args: argparse.Namespace) -> int:
     """Search the sources for every rule's message and write the result; then hold the rules' ranges
     against it. 1 when a rule claims a release in which its message cannot occur."""
     from mtpdoctor.paths import releases_folder
+    from mtpdoctor.sglang.claims import check_ranges
     from mtpdoctor.sglang.learn import source_release
-    from mtpdoctor.sglang.verify import check_ranges, load_verified
+    from mtpdoctor.sglang.verify import load_verified
 
     folder = args.folder or releases_folder()
     rules = _rules()
@@ -131,10 +133,11 @@ def run_verify(args: argparse.Namespace) -> int:
 
 def range_problems(rules: Sequence[Rule], folder: Path, ci: bool) -> list[Problem]:
     """What ``kb lint`` says of the rules' releases, from the result of ``kb verify`` in ``folder``: an error
-    where a rule claims a release whose source does not have its message. A rule whose patterns changed since
-    needs SGLang's sources to be verified, so it is an error only with ``ci``."""
+    where a rule claims a release whose source does not have its message. A release that it leaves out without
+    a word, or patterns that changed since, are errors only with ``ci``: the rest of the work goes on."""
     from mtpdoctor.kb.load import origin_problem
-    from mtpdoctor.sglang.verify import check_ranges, load_verified
+    from mtpdoctor.sglang.claims import check_ranges
+    from mtpdoctor.sglang.verify import load_verified
 
     by_id = {rule.id: rule for rule in rules}
     return [
@@ -144,7 +147,6 @@ def range_problems(rules: Sequence[Rule], folder: Path, ci: bool) -> list[Proble
             level="error" if item.level == "error" or ci else "note",
         )
         for item in check_ranges([rule_text(rule) for rule in rules], load_verified(folder))
-        if item.level == "error" or item.stale
     ]
 
 
@@ -158,10 +160,23 @@ def rule_text(rule: Rule) -> RuleText:
         id=rule.id,
         source=rule.source,
         releases=rule.releases.text,
-        patterns=tuple(PatternText(p.regex, p.literal, p.span is Span.TRACEBACK) for p in rule.match),
+        patterns=tuple(
+            PatternText(p.regex, p.literal, p.span is Span.TRACEBACK, _runs(p.regex)) for p in rule.match
+        ),
         examples=tuple(str(example.get("log", "")) for example in bad if isinstance(example, dict)),
         origin=rule.origin,
+        elsewhere=tuple(note.releases.text for note in rule.elsewhere),
+        unseen=tuple(note.releases.text for note in rule.unseen),
     )
+
+
+def _runs(pattern: str) -> Runs:
+    from mtpdoctor.kb.literals import required_runs
+
+    try:
+        return required_runs(pattern)
+    except ValueError:  # syntax that only the package regex knows
+        return ()
 
 
 def _search(folder: Path, sources: dict[str, SourceTree], rules: Sequence[Rule]) -> None:
@@ -169,8 +184,7 @@ def _search(folder: Path, sources: dict[str, SourceTree], rules: Sequence[Rule])
     from mtpdoctor.sglang.verify import build_index, verify, write_verified
 
     texts = [rule_text(rule) for rule in rules]
-    looked_for = [p.quoted for t in texts if t.source == "sglang" for p in t.patterns if p.literal]
-    index = build_index(sources, looked_for, cache_folder() / "messages.json.gz")
+    index = build_index(sources, texts, cache_folder() / "messages.json.gz")
     write_verified(folder, texts, verify(texts, index), index.releases)
 
 

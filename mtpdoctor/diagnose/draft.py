@@ -258,7 +258,7 @@ def _releases(
     source: str, sites: Mapping[str, RaiseSite], sources: Mapping[str, SourceTree], case: Case
 ) -> tuple[str, list[str]]:
     """The range, and what it rests on."""
-    from mtpdoctor.sglang.verify import range_text
+    from mtpdoctor.sglang.claims import range_text
 
     if source != "sglang":
         return "*", [

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpdoctor.kb.types import ALWAYS, Condition, EditTemplate, Pattern, Remedy, Role, Rule, Safety, Span
+from mtpdoctor.kb.types import (
+    ALWAYS,
+    Condition,
+    EditTemplate,
+    Pattern,
+    ReleaseNote,
+    Remedy,
+    Role,
+    Rule,
+    Safety,
+    Span,
+)
 from mtpdoctor.log.types import Stage
 from mtpdoctor.release import ReleaseRange
 
@@ -63,6 +74,14 @@ def _remedy_in(data: dict[str, Any]) -> Remedy:
     )
 
 
+def _notes_out(notes: tuple[ReleaseNote, ...]) -> list[Any]:
+    return [[note.releases.text, note.why] for note in notes]
+
+
+def _notes_in(data: list[Any]) -> tuple[ReleaseNote, ...]:
+    return tuple(ReleaseNote(ReleaseRange.parse(text), why) for text, why in data)
+
+
 def rule_out(r: Rule) -> dict[str, Any]:
     """A rule as JSON data; :func:`rule_in` gives an equal rule back."""
     return {
@@ -92,6 +111,8 @@ def rule_out(r: Rule) -> dict[str, Any]:
         "origin": r.origin,
         "scope": r.scope,
         "matters": condition_out(r.matters),
+        "elsewhere": _notes_out(r.elsewhere),
+        "unseen": _notes_out(r.unseen),
     }
 
 
@@ -124,4 +145,6 @@ def rule_in(data: dict[str, Any]) -> Rule:
         origin=data["origin"],
         scope=data["scope"],
         matters=condition_in(data["matters"]),
+        elsewhere=_notes_in(data["elsewhere"]),
+        unseen=_notes_in(data["unseen"]),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mtpdoctor.kb.adversarial import adversarial_texts
 from mtpdoctor.kb.conditions import fact_names
+from mtpdoctor.kb.lint_edits import impossible_edits
 from mtpdoctor.kb.load import origin_problem
 from mtpdoctor.kb.types import Pattern, Role, Rule, Safety
 from mtpdoctor.kb.unfilled import unfilled
@@ -32,7 +33,8 @@ def check(rules: Sequence[Rule], ids: set[str]) -> list[Problem]:
     families = known_families()
     found: list[Problem] = []
     for rule in rules:
-        checks = (_words(rule), unfilled(rule), _links(rule, ids, families), _flags(rule), _regexes(rule))
+        of_flags = (_flags(rule), impossible_edits(rule))
+        checks = (_words(rule), unfilled(rule), _links(rule, ids, families), *of_flags, _regexes(rule))
         for message in chain.from_iterable(checks):
             found.append(origin_problem(rule, message))
     return found

@@ -84,6 +84,45 @@ def required_pieces(regex: str) -> tuple[str, ...]:
     return _sequence(tree, tree.state.flags).all_pieces
 
 
+Runs = tuple[tuple[tuple[str, ...], ...], ...]
+
+
+def required_runs(regex: str, minimum: int = 4) -> Runs:
+    """Runs of plain characters that matches contain: of each entry every run of one alternative at least.
+
+    What stands outside of alternatives is an entry of one alternative. Runs shorter than ``minimum`` are left out.
+    Raises ValueError like :func:`parse_regex`.
+    """
+    found: list[tuple[tuple[str, ...], ...]] = []
+    tree = parse_regex(regex)
+    if not tree.state.flags & re.IGNORECASE:
+        _collect_runs(tree, minimum, found)
+    return tuple(dict.fromkeys(found))
+
+
+def _collect_runs(items: Any, minimum: int, found: list[tuple[tuple[str, ...], ...]]) -> None:
+    run = ""
+    for op, argument in [*items, (None, None)]:
+        if op is sre.LITERAL:
+            run += chr(argument)
+            continue
+        if len(run.strip()) >= minimum:
+            found.append(((run.strip(),),))
+        run = ""
+        if op is sre.SUBPATTERN and not argument[1] & re.IGNORECASE:
+            _collect_runs(argument[3], minimum, found)
+        elif op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and argument[0] > 0:
+            _collect_runs(argument[2], minimum, found)
+        elif op is sre.BRANCH:
+            alternatives = []
+            for alternative in argument[1]:
+                inside: list[tuple[tuple[str, ...], ...]] = []
+                _collect_runs(alternative, minimum, inside)
+                alternatives.append(tuple(entry[0][0] for entry in inside if entry[1:] == ()))
+            if all(alternatives):
+                found.append(tuple(alternatives))
+
+
 def required_literal(regex: str, minimum: int = MIN_LITERAL) -> str:
     """The best literal that every match contains, within one line.
 

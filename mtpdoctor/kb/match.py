@@ -64,7 +64,8 @@ def match_rules(
 ) -> Matches:
     """Every match of every rule in the attempt: by rule id, then line order.
 
-    A rule whose ``when`` is false is silent; where it is unknown the match is not ``certain``. A
+    A rule whose ``when`` is false is silent, and so is one that says of the release in use that its text
+    stands for something else there (``elsewhere``); where it is unknown the match is not ``certain``. A
     message counts as evidence even in a release where the rule does not expect it (development
     builds): such a match has less confidence and a note, and gives way to a match of the same line
     by a rule that does expect it.
@@ -114,6 +115,8 @@ class _Matcher:
     def rule(self, rule: Rule) -> list[Match]:
         if evaluate(rule.when, self.facts, None) is False:  # whatever the match will capture
             return []
+        if any(note.releases.holds(self.release) is True for note in rule.elsewhere):
+            return []  # there the text stands for something else
         candidates = self._candidates(rule)
         first = next(candidates, None)
         if first is None:

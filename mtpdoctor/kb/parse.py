@@ -11,7 +11,18 @@ from mtpdoctor.kb.fact_names import check_fact_name
 from mtpdoctor.kb.literals import MIN_LITERAL, NoLiteral, group_names, required_literal
 from mtpdoctor.kb.parse_examples import read_examples
 from mtpdoctor.kb.templates import TemplateError, parse_edit, placeholders
-from mtpdoctor.kb.types import ALWAYS, Condition, EditTemplate, Pattern, Remedy, Role, Rule, Safety, Span
+from mtpdoctor.kb.types import (
+    ALWAYS,
+    Condition,
+    EditTemplate,
+    Pattern,
+    ReleaseNote,
+    Remedy,
+    Role,
+    Rule,
+    Safety,
+    Span,
+)
 from mtpdoctor.kb.yaml_source import Node, Problem, nearest
 from mtpdoctor.log.types import Stage
 from mtpdoctor.patterns import lazy
@@ -21,11 +32,12 @@ E = TypeVar("E", bound=Enum)
 T = TypeVar("T")
 
 RULE_KEYS = (
-    "id", "title", "role", "stage", "source", "evidence", "confidence", "releases", "match", "requires",
-    "unless", "when", "root", "generic", "explains", "predicts", "scope", "matters", "severity", "cause", "misleading",
+    "id", "title", "role", "stage", "source", "evidence", "confidence", "releases", "elsewhere", "unseen", "match",
+    "requires", "unless", "when", "root", "generic", "explains", "predicts", "scope", "matters", "severity", "cause", "misleading",
     "remedies", "refs", "families", "examples",
 )  # fmt: skip
 REQUIRED = ("id", "title", "role", "stage", "source", "evidence", "cause")
+NOTE_KEYS = ("releases", "why")
 PATTERN_KEYS = ("pattern", "span", "literal")
 REMEDY_KEYS = ("title", "releases", "when", "edits", "run", "safety", "risk", "why", "generate")
 CONFIDENCE = {"confirmed": 0.95, "stated": 0.85, "symptom": 0.6}
@@ -141,6 +153,8 @@ class RuleParser:
             origin=f"{self.file}:{node.line}",
             scope=scope,
             matters=matters,
+            elsewhere=self.notes(node, "elsewhere"),
+            unseen=self.notes(node, "unseen"),
         )
 
     def scope(self, node: Node, predicts: Condition | None) -> tuple[str, Condition]:
@@ -166,6 +180,20 @@ class RuleParser:
         if key in node.value and key == "match" and not items:
             self.error(node.line_of(key), "`match` is empty")
         return tuple(p for p in (self.pattern(item) for item in items) if p is not None)
+
+    def notes(self, node: Node, key: str) -> tuple[ReleaseNote, ...]:
+        """Releases with a reason each (`elsewhere`, `unseen`)."""
+        found = []
+        for item in self.list(node, key):
+            if not item.is_map:
+                self.error(item.line, f"`{key}` takes a list of `releases:` with `why:`, not {item.kind}")
+                continue
+            self.keys(item, NOTE_KEYS, f"`{key}`")
+            for needed in NOTE_KEYS:
+                if not self.text(item, needed):
+                    self.error(item.line, f"`{key}` needs `{needed}`")
+            found.append(ReleaseNote(self.releases(item), self.text(item, "why")))
+        return tuple(found)
 
     def pattern(self, node: Node) -> Pattern | None:
         span, literal = Span.LINE, ""

@@ -84,6 +84,14 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True)
+class ReleaseNote:
+    """Releases in which a rule's text and its claim differ, and why that is right."""
+
+    releases: ReleaseRange
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     id: str
     title: str
@@ -111,6 +119,8 @@ class Rule:
     origin: str  # file:line of the rule
     scope: str = "launch"  # "host": ``predicts`` reads the host alone, and is said of it without a launch
     matters: Condition = ALWAYS  # of a host rule: the launches that it is of consequence for
+    elsewhere: tuple[ReleaseNote, ...] = ()  # the text stands in their sources too, for something else
+    unseen: tuple[ReleaseNote, ...] = ()  # claimed although the text does not stand in their sources
 
 
 @dataclass(frozen=True, slots=True)

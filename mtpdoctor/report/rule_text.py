@@ -48,6 +48,10 @@ def explain(rule: Rule, width: int = 80, *, color: bool = False) -> list[str]:
         f"releases  {'all' if str(rule.releases) == '*' else rule.releases}",
         f"evidence  {_EVIDENCE[rule.evidence]} (confidence {rule.confidence:.2f})",
     ]
+    for note in rule.elsewhere:
+        lines += _wrap(f"not in    {note.releases}: {note.why}", width, indent=10)
+    for note in rule.unseen:
+        lines += _wrap(f"unseen    in the sources of {note.releases}: {note.why}", width, indent=10)
     if rule.when != ALWAYS:
         lines += _wrap(f"when      {describe(rule.when)}", width, indent=10)
     if rule.predicts is not None and rule.scope == "host":

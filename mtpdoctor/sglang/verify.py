@@ -18,7 +18,7 @@ from typing import Any
 
 import regex
 
-from mtpdoctor.release import ReleaseRange
+from mtpdoctor.sglang.quoted_code import Asked, Quote, asked
 from mtpdoctor.sglang.raise_sites import SiteIndex, scan
 from mtpdoctor.sglang.source import SourceTree
 from mtpdoctor.sglang.store import FORMAT, read_table, release_order, sort_releases, write_table
@@ -27,6 +27,8 @@ from mtpdoctor.sglang.templates import Pieces, literal_length, pattern, show
 _FILLS = ("x", "1", "0.5", "a_b", "[1, 2]", "None", "'x'", "a.b", "/a/b", "A", "x: y", "")
 _TIMEOUT = 1.0  # seconds for one regex on one text
 _MIN_LITERAL = 8
+_AROUND = 400  # characters before and after a literal in which the rest of its message stands
+_TELLING = 22  # characters of a template's own text from which it tells a message, however long its values
 _MIN_QUOTED = 12  # characters from which a literal standing in a source file is no chance
 
 
@@ -35,12 +37,29 @@ class PatternText:
     regex: str
     literal: str  # every match contains it
     traceback: bool = False  # held against a whole traceback
+    # what else matches contain: of each entry every run of one alternative at least
+    runs: tuple[tuple[tuple[str, ...], ...], ...] = ()
+
+    def stands_in(self, text: str) -> bool:
+        """Whether the literal stands in a source text, with the rest of the message around it."""
+        # "accept len: 1.00" is "accept len: {length}" in the source
+        head, blank, last = self.literal.rpartition(" ")
+        value = bool(head and last[:1].isdigit())
+        looked_for = f"{head}{blank}{{" if value else self.literal
+        at = text.find(looked_for)
+        while at >= 0:
+            around = text[max(0, at - _AROUND) : at + len(looked_for) + _AROUND]
+            if value or all(
+                any(all(run in around for run in alternative) for alternative in entry) for entry in self.runs
+            ):
+                return True
+            at = text.find(looked_for, at + 1)
+        return False
 
     @property
-    def quoted(self) -> str:
-        """What to look for in source files as it stands: the literal; a frame's function where it is defined."""
-        frame = re.fullmatch(r"in (\w+)", self.literal.strip()) if self.traceback else None
-        return f"def {frame[1]}(" if frame else self.literal
+    def asked(self) -> Asked:
+        """The code that a traceback pattern names; nothing for a pattern of lines."""
+        return asked(self.regex) if self.traceback else Asked(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,8 @@ class RuleText:
     patterns: tuple[PatternText, ...]
     examples: tuple[str, ...]
     origin: str = ""
+    elsewhere: tuple[str, ...] = ()  # ranges in which the text occurs for something else
+    unseen: tuple[str, ...] = ()  # ranges that it claims although the text is not found
 
     @property
     def key(self) -> str:
@@ -67,25 +88,28 @@ class MessageIndex:
 
     releases: list[str]
     messages: dict[tuple[str, Pieces], int] = field(default_factory=dict)  # (exception, pieces) -> bits
-    texts: dict[str, int] = field(default_factory=dict)  # looked-for source text -> bits
+    texts: dict[PatternText | Quote, int] = field(default_factory=dict)  # looked-for source text -> bits
 
     def names(self, bits: int) -> list[str]:
         return [r for i, r in enumerate(self.releases) if bits >> i & 1]
 
 
 def build_index(
-    sources: Mapping[str, SourceTree], looked_for: Iterable[str] = (), cache: Path | None = None
+    sources: Mapping[str, SourceTree], rules: Iterable[RuleText] = (), cache: Path | None = None
 ) -> MessageIndex:
     """Scan the sources (release -> tree). Files that did not change between releases are read once.
 
-    ``looked_for`` are texts to find in the source as they are: the rules' literals. ``cache`` keeps the
+    Literals and quoted code of ``rules`` are looked for in the source as they are. ``cache`` keeps the
     messages of every file content seen, so that verifying again costs no parsing.
     """
     index = MessageIndex(sort_releases(sources))
-    wanted = sorted(set(looked_for))
+    patterns = [p for rule in rules if rule.source == "sglang" for p in rule.patterns]
+    wanted = [p for p in dict.fromkeys(patterns) if len(p.literal) >= _MIN_QUOTED]
+    quotes = list(dict.fromkeys(quote for p in patterns for quote in p.asked.quotes))
     messages = _read_cache(cache)
     before = len(messages)
-    texts: dict[str, list[str]] = {}
+    texts: dict[str, list[PatternText]] = {}
+    quoted: dict[tuple[str, str], list[Quote]] = {}
     for number, release in enumerate(index.releases):
         bit = 1 << number
         tree = sources[release]
@@ -98,15 +122,28 @@ def build_index(
                     {(s.exception, s.pieces) for s in sites if literal_length(s.pieces)}
                 )
             if digest not in texts:
-                texts[digest] = [w for w in wanted if w in text]
+                joined = _messages_joined(text)
+                texts[digest] = [p for p in wanted if p.stands_in(joined)]
             for message in messages[digest]:
                 index.messages[message] = index.messages.get(message, 0) | bit
-            for looked in texts[digest]:
+            if (path, digest) not in quoted:
+                quoted[path, digest] = [q for q in quotes if q.in_file(path, text)]
+            found: list[PatternText | Quote] = [*texts[digest], *quoted[path, digest]]
+            for looked in found:
                 index.texts[looked] = index.texts.get(looked, 0) | bit
     if cache is not None and len(messages) > before:
         cache.parent.mkdir(parents=True, exist_ok=True)
         cache.write_bytes(gzip.compress(json.dumps(messages).encode(), compresslevel=3))
     return index
+
+
+_COMMENT = re.compile(r"(?m)(?:^|[ \t])#[^\n\"']*$")
+_NEXT_PART = re.compile(r"""["']\s*\n\s*[rfbu]{0,2}["']""", re.I)
+
+
+def _messages_joined(text: str) -> str:
+    """Source text without its comments, and with the parts of a string that goes over lines put together."""
+    return _NEXT_PART.sub("", _COMMENT.sub("", text))
 
 
 def _read_cache(cache: Path | None) -> dict[str, list[tuple[str, Pieces]]]:
@@ -137,11 +174,12 @@ def _bits(rule: RuleText, index: MessageIndex, shown: Sequence[tuple[str, Pieces
             compiled = regex.compile(item.regex)
         except regex.error:
             continue
-        if item.traceback or len(item.literal) >= _MIN_QUOTED:
-            # Code lines that tracebacks print, and messages that reach the log by ways the scan does not
-            # follow: the literal stands in the source as it is.
-            bits |= index.texts.get(item.quoted, 0)
         fills = [*_FILLS, *_captured(compiled, rule.examples)]
+        if item.asked.quotes:
+            bits |= _quoted_bits(item, index, shown, fills)
+            continue
+        # Messages that reach the log by ways the scan does not follow: the literal stands in the source.
+        bits |= index.texts.get(item, 0)
         word = max(re.findall(r"[A-Za-z_]{4,}", item.literal), key=len, default="")
         for exception, pieces, text, held in shown:
             if held & ~bits and (word in text or word in exception):
@@ -152,20 +190,43 @@ def _bits(rule: RuleText, index: MessageIndex, shown: Sequence[tuple[str, Pieces
             if held & ~bits and head in text and any(p.endswith(head + blank) for p in pieces[:-1]):
                 made = _produces(compiled, item, exception, pieces, (last, f"{last}x"))
                 bits |= held if made else 0
-        for message in _matched_lines(compiled, rule.examples):
+        for message, matched in _matched_lines(compiled, rule.examples):
             for _, pieces, _, held in shown:
-                if held & ~bits and _prints(pieces, message):
+                if held & ~bits and _prints(pieces, message) and not _in_a_hole(pieces, message, matched):
                     bits |= held
     return bits
 
 
+def _quoted_bits(
+    item: PatternText,
+    index: MessageIndex,
+    shown: Sequence[tuple[str, Pieces, str, int]],
+    fills: Sequence[str],
+) -> int:
+    """Releases that have all the code that a traceback pattern names, and its message where that is SGLang's."""
+    bits = (1 << len(index.releases)) - 1
+    for quote in item.asked.quotes:
+        bits &= index.texts.get(quote, 0)
+    if bits and item.asked.message:
+        compiled = regex.compile(item.asked.message)
+        own = 0
+        for exception, pieces, _, held in shown:
+            own |= held if held & ~own and _produces(compiled, None, exception, pieces, fills) else 0
+        bits &= own or bits  # no statement words it: Python's or another library's
+    return bits
+
+
 def _produces(
-    compiled: regex.Pattern[str], item: PatternText, exception: str, pieces: Pieces, fills: Sequence[str]
+    compiled: regex.Pattern[str],
+    item: PatternText | None,
+    exception: str,
+    pieces: Pieces,
+    fills: Sequence[str],
 ) -> bool:
     """Whether some filling of the holes is matched."""
     for fill in fills if len(pieces) > 1 else fills[:1]:
         text = fill.join(pieces)
-        if item.literal and item.literal not in text and item.literal not in f"{exception}: {text}":
+        if item and item.literal and item.literal not in f"{exception}: {text}":
             continue
         try:
             if compiled.search(f"{exception}: {text}", timeout=_TIMEOUT):
@@ -185,8 +246,9 @@ def _captured(compiled: regex.Pattern[str], examples: Iterable[str]) -> Iterator
             yield from (value for value in match.groups() if value)
 
 
-def _matched_lines(compiled: regex.Pattern[str], examples: Iterable[str]) -> set[str]:
-    """Messages of example lines that the pattern matches, without time and exception prefixes."""
+def _matched_lines(compiled: regex.Pattern[str], examples: Iterable[str]) -> set[tuple[str, str]]:
+    """Messages of example lines that the pattern matches, without time and exception prefixes, and the text
+    that it matches."""
     out = set()
     for text in examples:
         for line in text.splitlines():
@@ -196,12 +258,29 @@ def _matched_lines(compiled: regex.Pattern[str], examples: Iterable[str]) -> set
                 continue
             if hit:
                 bare = re.sub(r"^\[[^\]]*\]\s*", "", line.strip())
-                out.add(re.sub(r"^[A-Za-z_][\w.]*(?:Error|Exception|Warning):\s*", "", bare))
+                out.add((re.sub(r"^[A-Za-z_][\w.]*(?:Error|Exception|Warning):\s*", "", bare), hit[0]))
     return out
 
 
+def _in_a_hole(pieces: Pieces, message: str, matched: str) -> bool:
+    """Whether what was matched is all value: the template wraps another one's message."""
+    start = message.find(matched)
+    if start < 0:
+        return False
+    begun = 0
+    for count in range(1, len(pieces) + 1):
+        held = pattern(pieces[:count], whole=count == len(pieces)).match(message)
+        if held is None:
+            return False
+        if begun <= start and start + len(matched) <= held.end() - len(pieces[count - 1].strip()):
+            return True
+        begun = held.end()
+    return False
+
+
 def _prints(pieces: Pieces, message: str) -> bool:
-    if literal_length(pieces) < _MIN_LITERAL or literal_length(pieces) * 3 < len(message.replace(" ", "")):
+    length = literal_length(pieces)
+    if length < _MIN_LITERAL or (length < _TELLING and length * 3 < len(message.replace(" ", ""))):
         return False
     longest = max(pieces, key=len).split()
     return all(word in message for word in longest) and pattern(pieces).match(message) is not None
@@ -229,11 +308,12 @@ def write_verified(
         kept = (verified_releases(before, rule.id) or frozenset()) - searched
         if old is None or old["key"] != rule.key:
             kept = frozenset()
-        rows[rule.id] = {"key": rule.key, "spans": _spans({*found[rule.id], *kept}, every)}
+        rows[rule.id] = {"key": rule.key, "spans": spans_of({*found[rule.id], *kept}, every)}
     write_table(folder / "verified.json", {"format": FORMAT, "releases": every}, {"rules": rows})
 
 
-def _spans(present: set[str], releases: Sequence[str]) -> list[list[str]]:
+def spans_of(present: set[str], releases: Sequence[str]) -> list[list[str]]:
+    """First and last release of each unbroken run of ``present`` among ``releases``."""
     spans: list[list[str]] = []
     previous = None
     for release in releases:
@@ -244,18 +324,6 @@ def _spans(present: set[str], releases: Sequence[str]) -> list[list[str]]:
                 spans.append([release, release])
         previous = release
     return spans
-
-
-@dataclass(frozen=True, slots=True)
-class RangeProblem:
-    """A rule whose claim differs from the sources. ``level``: "error" where it claims releases in which
-    its message cannot occur; "warning" where it leaves out some, or the data is older than the rule."""
-
-    rule: str
-    level: str
-    message: str
-    origin: str = ""
-    stale: bool = False  # the data is older than the rule
 
 
 def load_verified(folder: Path) -> Mapping[str, Any]:
@@ -275,51 +343,3 @@ def verified_releases(verified: Mapping[str, Any], rule: str) -> frozenset[str] 
         low, high = release_order(first), release_order(last)
         out |= {r for r in verified["releases"] if low <= release_order(r) <= high}
     return frozenset(out)
-
-
-def check_ranges(rules: Iterable[RuleText], verified: Mapping[str, Any]) -> list[RangeProblem]:
-    """Compare what rules claim with what the sources say."""
-    problems = []
-    for rule in rules:
-        if rule.source != "sglang" or not rule.patterns:
-            continue
-        row = verified["rules"].get(rule.id)
-        if row is None or row["key"] != rule.key:
-            text = "its patterns are not verified against the sources yet: run `mtpdoctor kb verify`"
-            problems.append(RangeProblem(rule.id, "warning", text, rule.origin, stale=True))
-            continue
-        possible = verified_releases(verified, rule.id)
-        if possible is None:
-            continue
-        claimed = {r for r in verified["releases"] if release_order(r) in ReleaseRange.parse(rule.releases)}
-        right = range_text(possible, verified["releases"])
-        # Between the first and the last release that has it a message may only have been reworded.
-        first, last = (
-            release_order(r) for r in (min(possible, key=release_order), max(possible, key=release_order))
-        )
-        beyond = {r for r in claimed if not first <= release_order(r) <= last}
-        if beyond:
-            some = _some(beyond)
-            text = f"claims {rule.releases!r}, but its message does not occur in {some}: write {right!r}"
-            # Ranges are written with final releases in mind: a candidate at their edge is no false claim.
-            final = any(not release_order(r).is_prerelease for r in beyond)
-            problems.append(RangeProblem(rule.id, "error" if final else "warning", text, rule.origin))
-        elif possible - claimed:
-            text = f"claims {rule.releases!r}, but its message also occurs in {_some(possible - claimed)}"
-            problems.append(RangeProblem(rule.id, "warning", text, rule.origin))
-    return problems
-
-
-def _some(releases: Iterable[str]) -> str:
-    ordered = sort_releases(releases)
-    return ", ".join(ordered[:3]) + (f" and {len(ordered) - 3} more" if len(ordered) > 3 else "")
-
-
-def range_text(found: Iterable[str], releases: Sequence[str]) -> str:
-    """The range that covers ``found``, written as rules write it. Gaps are covered too."""
-    ordered = sort_releases(found)
-    first, last = ordered[0], ordered[-1]
-    parts = [] if first == releases[0] else [f">={first}"]
-    if last != releases[-1]:
-        parts.append(f"<={last}")
-    return ",".join(parts) or "*"

@@ -166,3 +166,31 @@ def test_the_command_line_of_the_module(tmp_path: Path, capsys: pytest.CaptureFi
     said = capsys.readouterr()
     assert said.out == "knowledge/rules.yaml:2: MTP0001: refs: 'no url' is no URL\n"
     assert said.err.splitlines()[-1] == "1 rules, 2 examples, 0 healthy logs: 1 problem"
+
+
+@pytest.mark.parametrize(
+    ("edit", "releases", "message"),
+    [
+        ("set --linear-attn-verify-backend triton", ">=0.5.16", "there is no such flag in 0.5.16"),
+        ("set --linear-attn-verify-backend triton", ">=0.5.17", ""),
+        ("add --linear-attn-verify-backend", ">=0.5.17", "needs a value"),
+        ("set --disable-radix-cache yes", ">=0.5.17", "takes no value"),
+        ("set --attention-backend trtllm_mla", "*", "does not take trtllm_mla in 0.4.6 to 0.4.10"),
+        ("set --attention-backend trtllm_mla", ">=0.4.10.post1", ""),
+        ("set --attention-backend {path}", "*", ""),
+        ("set --mamba-scheduler-strategy extra_buffer", ">=0.5.10", ""),  # called otherwise in newer releases
+    ],
+)
+def test_an_edit_is_possible_in_every_release_of_its_remedy(
+    edit: str, releases: str, message: str, tmp_path: Path
+) -> None:
+    body = GOOD.replace("set --tp-size 1]", f"'{edit}']\n  releases: '{releases}'")
+    body = body.replace("    fix: set --tp-size 1\n", "")
+    found = [m for m in messages(tmp_path, rule_text(body)) if "narrow its `releases`" in m]
+    assert len(found) == bool(message) and all(message in m for m in found), found
+
+
+def test_a_narrow_rule_needs_no_narrow_remedies(tmp_path: Path) -> None:
+    body = GOOD.replace("set --tp-size 1", "set --linear-attn-verify-backend triton")
+    assert messages(tmp_path, rule_text(body))
+    assert messages(tmp_path, rule_text("releases: '>=0.5.17'\n" + body)) == []

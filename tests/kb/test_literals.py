@@ -9,7 +9,7 @@ import regex as engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtpdoctor.kb.literals import NoLiteral, group_names, required_literal, required_pieces
+from mtpdoctor.kb.literals import NoLiteral, group_names, required_literal, required_pieces, required_runs
 
 WORDS = st.text(alphabet="abcXYZ 01:_-.[](){}*+?|^$\\\"'<&é\n", min_size=1, max_size=8)
 
@@ -133,3 +133,21 @@ def test_what_only_newer_pythons_know_is_refused_by_all(pattern: str) -> None:
 
 def test_groups_are_named() -> None:
     assert group_names(r"(?P<arch>\S+) of (?P<size>\d+)(x)") == {"arch", "size"}
+
+
+@given(regex_and_text())
+@settings(max_examples=200, deadline=None)
+def test_every_match_has_one_alternative_of_each_run(pair: tuple[str, str]) -> None:
+    pattern, text = pair
+    for alternatives in required_runs(pattern, minimum=1):
+        assert any(all(run in text for run in runs) for runs in alternatives)
+
+
+def test_runs_of_alternatives_and_options() -> None:
+    assert required_runs(r"(?:Alpha|Beta one)\d? does not(?: really)? run") == (
+        (("Alpha",), ("Beta one",)),
+        (("does not",),),
+    )
+    assert required_runs(r"long text (?:Alpha|\w+)") == ((("long text",),),)
+    assert required_runs(r"(?i)long text") == ()
+    assert required_runs(r"long (?i:text) here") == ((("long",),), (("here",),))

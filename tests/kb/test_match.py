@@ -159,6 +159,17 @@ def test_the_message_counts_even_in_a_release_where_it_is_not_expected(tmp_path:
     assert places(match(both, "some words")) == [("MTP0001", 1), ("MTP0002", 1)]
 
 
+def test_a_text_that_stands_for_something_else_is_no_evidence(tmp_path: Path) -> None:
+    body = (
+        "match: ['some words']\nreleases: '<0.5.14'\nelsewhere: [{releases: '>=0.5.20', why: said of a pump}]"
+    )
+    known = knowledge(tmp_path, rule_text(body))
+    assert places(match(known, "some words", release="0.5.13")) == [("MTP0001", 1)]
+    assert places(match(known, "some words", release="0.5.16")) == [("MTP0001", 1)]  # nothing is said of it
+    assert places(match(known, "some words", release="0.5.21")) == []
+    assert places(match(known, "some words")) == [("MTP0001", 1)]
+
+
 def test_a_regex_that_runs_out_of_time_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     slow = rule_text("match: ['some words(?:a+)+(?:a+)+(?:a+)+(?:a+)+(?:a+)+$']")
     known = knowledge(tmp_path, slow, rule_text("match: ['some words']", "MTP0002"))

@@ -17,6 +17,8 @@ from .rules import HEAD, knowledge, parsed, rule_text, write
 GOOD = """
 confidence: 0.97
 releases: ">=0.5.10,<0.5.14"
+elsewhere: [{releases: ">=0.5.14", why: said of something else}]
+unseen: [{releases: "==0.5.12", why: said in other words}, {releases: "==0.5.13", why: not printed}]
 match:
 - 'Speculative decoding for (?P<arch>\\S+) is not compatible'
 - pattern: 'assert self\\.page_size == 1[\\s\\S]*AssertionError'
@@ -58,6 +60,8 @@ def test_a_full_rule_is_read_field_by_field(tmp_path: Path) -> None:
     rules, problems = parsed(tmp_path, rule_text(GOOD))
     assert problems == []
     rule = rules[0]
+    assert [(n.releases.text, n.why) for n in rule.elsewhere] == [(">=0.5.14", "said of something else")]
+    assert [n.releases.text for n in rule.unseen] == ["==0.5.12", "==0.5.13"]
     assert (rule.id, rule.role, rule.stage, rule.confidence) == (
         "MTP0001",
         Role.CAUSE,
@@ -105,6 +109,18 @@ BROKEN = {
     "literal too short": ("match:\n- {pattern: abc, literal: abc}", 2, "shorter than 6"),
     "bad role": ("match: [long enough]\nroot: macth", 2, "'macth' is none of match.*did you mean match"),
     "bad release": ("match: [long enough]\nreleases: 'since 0.5'", 2, "not a release comparison"),
+    "elsewhere without a reason": (
+        "match: [long enough]\nelsewhere:\n- releases: '<0.5'",
+        3,
+        "`elsewhere` needs `why`",
+    ),
+    "unseen without releases": ("match: [long enough]\nunseen:\n- why: so", 3, "`unseen` needs `releases`"),
+    "unseen in words": ("match: [long enough]\nunseen: [in 0.5.9]", 2, "takes a list of `releases:` with `why:`"),
+    "elsewhere with more": (
+        "match: [long enough]\nelsewhere:\n- {releases: '<0.5', why: so, when: then}",
+        3,
+        "unknown key 'when' in `elsewhere`",
+    ),
     "bad confidence": ("match: [long enough]\nconfidence: 95", 2, "number in .0, 1."),
     "unknown fact": ("match: [long enough]\nwhen: {host.gpu.smm: 90}", 2, "did you mean host.gpu.sm"),
     "unknown prefix": ("match: [long enough]\nwhen: {gpu: 90}", 2, "unknown fact 'gpu'"),
