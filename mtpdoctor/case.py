@@ -101,7 +101,7 @@ def build_case(
         layers.append(command_facts(document.command, command_where or "command"))
     if reading is not None and attempt is not None:
         shown = log_facts(reading, attempt)
-        layers += [shown, gpu_facts(shown)]
+        layers += [shown, gpu_facts(shown), _platform_shown(attempt)]
     if document is not None:
         layers.append(typed_arguments(document.command, command_where or "command"))
     if host is not None and not host.pretended:
@@ -109,7 +109,7 @@ def build_case(
     if model is not None:
         layers.append(_of_model(model))
     facts = Facts({}).merged(*layers)
-    facts = facts.merged(_sparse_kind(facts))
+    facts = facts.merged(_sparse_kind(facts), _platform_of_device(facts))
     known = facts.look("release")
     if isinstance(known, str):
         facts = facts.merged(release_defaults(known), _of_support(model, facts))
@@ -132,6 +132,29 @@ def _sparse_kind(facts: Facts) -> Facts:
         return Facts({name: Fact(name, True, backend.source, backend.where)})
     known = kind_facts(facts).fact(name)
     return Facts({name: known}) if known is not None else Facts({})
+
+
+def _platform_shown(attempt: Attempt) -> Facts:
+    from mtpdoctor.log.platforms import platform_of
+
+    shown = platform_of(attempt)
+    return (
+        Facts({})
+        if shown is None
+        else make_facts({"host.platform": shown[0]}, Source.LOG, str(shown[1].number))
+    )
+
+
+def _platform_of_device(facts: Facts) -> Facts:
+    """``host.platform`` by --device, where nothing else tells it."""
+    from mtpdoctor.log.platforms import OF_DEVICE
+
+    device = facts.fact("arg.device")
+    if device is None or device.value not in OF_DEVICE or facts.look("host.platform") is not UNKNOWN:
+        return Facts({})
+    return Facts(
+        {"host.platform": Fact("host.platform", OF_DEVICE[device.value], device.source, device.where)}
+    )
 
 
 def _of_host(host: HostFacts) -> Facts:

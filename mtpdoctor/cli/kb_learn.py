@@ -49,6 +49,7 @@ def run_learn(args: argparse.Namespace) -> int:
     from mtpdoctor.sglang.diff import affected_rules, diff_releases
     from mtpdoctor.sglang.learn import load_releases, update
     from mtpdoctor.sglang.learn_frames import learn_frames, write_frames
+    from mtpdoctor.sglang.learn_symbols import learn_symbols, write_symbols
     from mtpdoctor.sglang.store import sort_releases
 
     if args.transformers:
@@ -62,6 +63,7 @@ def run_learn(args: argparse.Namespace) -> int:
     learned = update(folder, sources)
     by_release = {item.release: tree for item, tree in zip(learned, _in_order(sources), strict=True)}
     write_frames(folder, {release: learn_frames(tree) for release, tree in by_release.items()})
+    write_symbols(folder, {release: learn_symbols(tree) for release, tree in by_release.items()})
     rules = _rules()
     _search(folder, by_release, rules)
     known = load_releases(folder)

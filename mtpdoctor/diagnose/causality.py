@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtpdoctor.diagnose.failures import Failure, collect
+from mtpdoctor.diagnose.failures import Failure, collect, keys_of, last_resort
 from mtpdoctor.diagnose.order import in_time
+from mtpdoctor.diagnose.said_before import below_banner, line_that_says_why
 from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.log.survival import got_further
 from mtpdoctor.log.types import Attempt, EventKind, Line
@@ -44,11 +45,15 @@ def find_causes(attempt: Attempt, matches: Sequence[Match]) -> Causality:
     """The causes of an attempt that failed; none when nothing in it looks like a failure."""
     failures = in_time(collect(attempt, matches))
     open_failures = [f for f in failures if not f.is_consequence]
+    silent = keys_of(matches, Role.NOISE) | keys_of(matches, Role.DEGRADES)
     first = _first(open_failures, attempt)
-    if first is None:
-        return Causality((), _consequences(attempt, matches, failures, None, ()))
+    if first is None:  # nothing but what follows from something: the first that is fatal stands for it
+        first = last_resort(attempt, silent)
+        if first is None:
+            return Causality((), _consequences(attempt, matches, failures, None, ()))
+        open_failures = [*open_failures, first]
     root = _explained_by(first, open_failures, attempt)
-    causes = [_cause(root, open_failures)]
+    causes = [_cause(root, open_failures, line_that_says_why(root, attempt, silent))]
     for failure in open_failures:
         if len(causes) >= MAX_CAUSES:
             break
@@ -115,11 +120,16 @@ def _explained_by(first: Failure, failures: Sequence[Failure], attempt: Attempt)
     return first
 
 
-def _cause(failure: Failure, failures: Sequence[Failure]) -> Cause:
+def _cause(failure: Failure, failures: Sequence[Failure], why: Line | None = None) -> Cause:
+    """``why``: the line before an exception (or exit status) that says what it does not."""
     match = best_match(failure)
     innermost = failure.members[0] if failure.members else failure.start
     # A symptom's rule says where it showed; the exception that it was raised from says what happened.
     root = innermost if match is None or (match.rule.generic and failure.members) else match.line
+    if why is not None and (match is None or match.rule.generic):
+        root = why
+    elif failure.event is not None and failure.event.traceback is not None:
+        root = below_banner(root, failure.event.traceback)
     return Cause(match, failure, root, _ranks(failure, match, failures), failure.members)
 
 

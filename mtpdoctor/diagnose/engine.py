@@ -188,6 +188,9 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
     if rule.generic:  # it names a symptom: what is known of the kind of failure says more
         advice = _advice(cause, case, knowledge, fixes)
         fixes, steps = advice.fixes, advice.steps
+    if not fixes and not steps:  # none of its remedies fits this launch: never leave a person with nothing
+        advice = _advice(cause, case, knowledge, ())
+        fixes, steps = advice.fixes, advice.steps or _where_to_look(cause, case)
     return Diagnosis(
         rule=rule.id,
         title=fill(rule.title, facts, match.captures),
@@ -208,9 +211,17 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
     )
 
 
+def _where_to_look(cause: Cause, case: Case) -> tuple[str, ...]:
+    from mtpdoctor.diagnose.unknown import next_steps
+
+    return next_steps(cause, case)
+
+
 def with_facts(cause: str, match: Match, case: Case) -> str:
     """The cause, and what the facts of the releases say of it, for a rule whose remedies come from them."""
-    if not any(remedy.generate in ABOUT_MODELS for remedy in match.rule.remedies):
+    if not any(
+        remedy.generate in ABOUT_MODELS or remedy.generate == "symbol" for remedy in match.rule.remedies
+    ):
         return cause
     from mtpdoctor.diagnose.kinds import said_of  # few rules have them
 

@@ -110,6 +110,21 @@ def collect(attempt: Attempt, matches: Sequence[Match]) -> tuple[Failure, ...]:
     return tuple(sorted(failures, key=lambda f: f.start.key))
 
 
+def last_resort(attempt: Attempt, silent: set[Key]) -> Failure | None:
+    """The earliest fatal event, where all that went wrong is known to follow from something that the log does not
+    show; an exception before a bare exit status."""
+    fatal = [
+        e
+        for e in attempt.events
+        if e.fatal and e.kind is not EventKind.SHUTDOWN and not _telling_lines(e) & silent
+    ]
+    event = next((e for e in fatal if e.kind not in _REPORTS), fatal[0] if fatal else None)
+    if event is None:
+        return None
+    start = event.traceback.root.head if event.traceback else event.line
+    return Failure(event, (), _exception_lines(event), event.rank, True, start)
+
+
 def keys_of(matches: Iterable[Match], role: Role) -> set[Key]:
     return {m.line.key for m in matches if m.rule.role is role}
 

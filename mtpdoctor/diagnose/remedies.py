@@ -14,6 +14,7 @@ import re
 from collections.abc import Sequence
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.in_force import names_missing_option, without_those_in_force
 from mtpdoctor.diagnose.memory import asks_memory, before_launch, with_memory
 from mtpdoctor.diagnose.preflight import Foreseen, Summing, surely_fatal
 from mtpdoctor.diagnose.types import Fix
@@ -122,6 +123,12 @@ def _fix(
             notes.append(note)
         edits.extend(spelled)
     if impossible(edits, facts, case.release) is not None:
+        return None
+    changing = without_those_in_force(edits, facts, case.release)
+    if edits and not changing and not filled.run:
+        return None
+    edits = list(changing)
+    if not edits and names_missing_option(filled.title, case.release):
         return None
     if safety == Safety.SAFE.value and (why := unsure(edits, facts, case.release)) is not None:
         safety = Safety.RISKY.value

@@ -54,6 +54,7 @@ GENERATORS = (
     "split",
     "architecture",
     "model-type",
+    "symbol",
 )
 
 _ID = lazy(r"MTP[0-9]{4}$")

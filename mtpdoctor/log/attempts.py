@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mtpdoctor.log.command_line import best_command, commands_in
-from mtpdoctor.log.event_patterns import Weight
+from mtpdoctor.log.command_line import best_command, commands_in, is_described
+from mtpdoctor.log.event_patterns import SAID, Weight
 from mtpdoctor.log.events import RawEvent, exit_status
 from mtpdoctor.log.observe import Observer
 from mtpdoctor.log.server_args import parse_server_args
@@ -32,6 +32,8 @@ _CONTAINER_START = lazy(
 )
 # Process ids and task ids in the names of streams: a restart changes them.
 _PROCESS = lazy(r"\[\d+\]|\bpid=\d+|(?<=\.)[a-z0-9]{6,}(?=@)")
+# A row of the table of events under `kubectl describe`: told afterwards, of any of the container's lives.
+_EVENT_ROW = lazy(r"^\s*(?:Normal|Warning)\s{2,}\w+\s{2,}\S")
 _SUPERVISOR = lazy(r"\b(?:systemd|kernel|kubelet|dockerd|containerd)\b")
 _LAUNCH_WARNING = lazy(r"launch_server\.py:\d+: \w*Warning")
 # Fields that tell one server process from another.
@@ -61,7 +63,7 @@ class _Item:
         text: str | None = None,
     ) -> None:
         self.line = line
-        # command | warning | usage | server_args | container | mark | ready | event | batch | end
+        # command | described | warning | usage | server_args | container | mark | ready | event | batch | end
         self.what = what
         self.event = event
         self.stage = stage
@@ -102,12 +104,13 @@ def items_of(lines: Sequence[Line], events: Sequence[RawEvent]) -> list[_Item]:
             items.append(_Item(line, "batch"))
             continue
         if line.key in commands:
-            items.append(_Item(line, "command", text=commands[line.key]))
+            what = "described" if is_described(body) else "command"
+            items.append(_Item(line, what, text=commands[line.key]))
             continue
         if "launch_server.py:" in body and _LAUNCH_WARNING.search(body):
             items.append(_Item(line, "warning"))
             continue
-        if _CONTAINER_START.search(body):
+        if _CONTAINER_START.search(body) and not _EVENT_ROW.match(body):
             items.append(_Item(line, "container"))
             continue
         if "kill_process_tree called" in body:
@@ -155,8 +158,8 @@ def boundaries(items: Sequence[_Item]) -> list[int]:
         if item.event is not None and _SUPERVISOR.search(group) and state.ended:
             for other in states.values():
                 other.ended = True
-    if out and set(since) <= {"container", "warning"}:  # a restart that nothing is known of yet
-        out.pop()
+    if out and set(since) <= {"container", "warning", "command", "described"}:
+        out.pop()  # a restart (or a command written below the log) that nothing is known of yet
     return out
 
 
@@ -195,9 +198,11 @@ def _identity(line: Line) -> tuple[object, ...]:
 
 def _note(item: _Item, state: _State) -> None:
     event = item.event
+    if event is not None and event.weight is Weight.NONE and event.line.body.startswith(SAID):
+        return  # "Failed to load an optional file": as likely the first line of the next attempt
     end = event.end if event is not None else item.line
     state.last = max(state.last, end.number)
-    if item.what in ("command", "container"):
+    if item.what in ("command", "described", "container"):
         return
     state.touched = True
     if item.what == "server_args":

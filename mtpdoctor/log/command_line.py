@@ -40,6 +40,17 @@ _MORE = lazy(r"^\s*>\s+")  # the shell's prompt on a continuation line
 _ASSIGN = lazy(r"^(?:env\s+)?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s'\"]*)\s+)*$")
 
 
+# A launch as a key's value in a manifest, a compose file or what `inspect` prints; or alone on a line of a list.
+_DESCRIBED = lazy(
+    r"^\s+(?:-\s+)?\"?(?:command|args|entrypoint|Command|Args|Cmd|Entrypoint|Path)\"?\s*:|^(?:-\s+)?\"(?:Cmd|Args|Entrypoint|Path)\"\s*:"
+)
+
+
+def is_described(body: str) -> bool:
+    """Does the line tell how a container is launched (a manifest, `describe`, `inspect`), and launch nothing itself?"""
+    return bool(_DESCRIBED.match(body)) or body.strip().lstrip("- ").strip("'\",") == "sglang.launch_server"
+
+
 def launch_command(attempt: Attempt, reading: LogReading | None = None) -> tuple[str, Line] | None:
     """The launch command that an attempt shows, joined, without prompt marks, and the line it begins on.
 

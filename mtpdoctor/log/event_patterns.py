@@ -36,6 +36,9 @@ def _p(kind: EventKind, weight: Weight, literal: str, regex: str | None = None) 
     return Pattern(kind, weight, literal, lazy(regex) if regex is not None else None)
 
 
+# Beginnings of SGLang's own error lines: its log format has no level.
+SAID = ("Error ", "Failed to ", "Could not ", "Unable to ")
+
 K, W = EventKind, Weight
 PATTERNS: tuple[Pattern, ...] = (
     # what is no failure although it reads like one
@@ -254,6 +257,11 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.ERROR, W.DIES, "ImagePullBackOff"),
     _p(K.ERROR, W.LIKELY, "FailedScheduling"),
     _p(K.ERROR, W.LIKELY, "slurmstepd: error"),
+    # what a system call answered, as programs in C print it ("setting membind: Invalid argument")
+    *(
+        _p(K.ERROR, W.NONE, said, rf"^[\w :./()\[\]'-]{{2,100}}{said}\s*$")
+        for said in (": Invalid argument", ": Operation not permitted", ": No such device")
+    ),
     # levels
     _p(K.ERROR, W.DIES, "CRITICAL", r"^(?:\[[^\]]*\]\s*)?CRITICAL\b"),
     _p(K.ERROR, W.LIKELY, "FATAL", r"(?:^|\s|\[)FATAL\b"),
@@ -263,6 +271,12 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.ERROR, W.NONE, "ERROR", r"(?:^|[\s\[|])ERROR(?:[\s:\]|]|$)"),
     _p(K.ERROR, W.NONE, "error: ", r"(?:^|[\s:(\[])(?:[Ee]rror|fatal): \S"),
     _p(K.ERROR, W.NONE, "Error: ", r"^\s*Error: \S"),
+    *(
+        _p(K.ERROR, W.NONE, said, rf"^{said}{more}")
+        for said, more in zip(
+            SAID, (r"(?:\w+ing|while|during|in|when|from) ", r"\w", r"\w", r"\w"), strict=True
+        )
+    ),
     _p(K.CUDA, W.NONE, "ProcessGroup", r"^(?:\[rank\d+\]:)?\[E\d{3,4} "),
 )
 LITERALS: tuple[str, ...] = (
@@ -272,5 +286,17 @@ LITERALS: tuple[str, ...] = (
     "SystemExit",
 )
 FREQUENT = frozenset(
-    {".cpp:", "ERROR", "error: ", "Error: ", "Exception: ", "NCCL WARN", "CUDA error", "terminated with "}
+    {
+        *(
+            ".cpp:",
+            "ERROR",
+            "error: ",
+            "Error: ",
+            "Exception: ",
+            "NCCL WARN",
+            "CUDA error",
+            "terminated with ",
+        ),
+        *SAID,
+    }
 )

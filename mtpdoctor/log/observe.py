@@ -61,6 +61,8 @@ LITERALS = (
     "device_name=",
     "compute capability",
     "CUDA_VISIBLE_DEVICES=",
+    "export ",
+    "NCCL INFO",
 )
 
 _RELEASES = tuple(
@@ -155,6 +157,11 @@ _CAPABILITY = (
 _ARCH = lazy(r"-gencode[= ]\W*arch=compute_(\d{2,3})[af]?,")
 _ASKED = lazy(r"(?i)(?:requires?|needs?|minimum|at least|only|supports?|>=?|or newer)\b[^.;]{0,40}$")
 _SPARSE = lazy(r"Use (?:nsa|dsa) attention backend for DeepSeek")
+# A variable that the shell's trace or the person's typing shows; only those that steer a launch.
+_EXPORT = lazy(
+    r"^(?:\S*[$#%] |\++ )?export ((?:NCCL|GLOO|TP_SOCKET|CUDA|SGLANG|SGL|TORCH|PYTORCH|UCX|MC|HSA|HIP|ROCM|ASCEND|HCCL|NVSHMEM|TRITON|OMP)_\w+)"
+    r"=[\"']?([\w.,:/+-]+)[\"']?\s*$"
+)
 _VISIBLE = lazy(r"os\.environ\.get\('CUDA_VISIBLE_DEVICES'\)=(None|'[^']*')")
 
 
@@ -238,6 +245,10 @@ class Observer:
             self._capability(line, text)
         if "attention backend for DeepSeek" in text and _SPARSE.search(text):
             self._note("model.is_dsa", True, line)
+        if "export " in text and (m := _EXPORT.match(line.body)):
+            self._note(f"env.{m[1]}", m[2], line)
+        if "NCCL INFO" in text:  # NCCL writes such lines at no other setting
+            self._note("env.NCCL_DEBUG", "INFO", line)
         if "CUDA_VISIBLE_DEVICES" in text and (m := _VISIBLE.search(text)):
             self._note("env.CUDA_VISIBLE_DEVICES", None if m[1] == "None" else m[1][1:-1], line)
 

@@ -28,6 +28,7 @@ _GENERATED = {
     "split": "Remedies are computed: other numbers of GPUs that a layer may be split over.",
     "architecture": "Remedies are computed: the first release that has the model's class, or why this one lacks it.",
     "model-type": "Remedies are computed: the first release whose transformers reads the model's config.",
+    "symbol": "Remedies are computed: the releases whose module has the name, older or newer than the one in use.",
 }
 
 

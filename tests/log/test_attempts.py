@@ -41,7 +41,7 @@ def test_restart_loop_begins_where_the_last_one_ended() -> None:
     assert ranges(reading) == [(1, 7), (8, 14), (15, 21)]
     assert outcome(reading) == "failed"
     assert reading.attempt is not None
-    assert reading.attempt.events[0].summary == "ValueError: x2"
+    assert next(e for e in reading.attempt.events if e.fatal).summary == "ValueError: x2"
     assert any("3 launch attempts" in note for note in reading.notes)
 
 

@@ -42,6 +42,7 @@ def test_learning_prints_what_changed(tmp_path, capsys):
         "pins.json",
         "options.json",
         "frames.json.gz",
+        "symbols.json.gz",
         "verified.json",
         "architectures.json",
     }

@@ -41,6 +41,10 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.model_type import model_type_remedies
 
         return model_type_remedies(match, case)
+    if generator == "symbol":
+        from mtpdoctor.diagnose.kinds.symbol import symbol_remedies
+
+        return symbol_remedies(match, case)
     raise ValueError(f"no generator {generator!r}")
 
 
@@ -56,4 +60,8 @@ def said_of(match: Match, case: Case) -> str:
             from mtpdoctor.diagnose.kinds.model_type import model_type_said
 
             return model_type_said(match, case)
+        if remedy.generate == "symbol":
+            from mtpdoctor.diagnose.kinds.symbol import symbol_said
+
+            return symbol_said(match, case)
     return ""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from typing import Any
 
 from mtpdoctor.case import Case
 from mtpdoctor.kb.types import Match, Remedy, Safety
+from mtpdoctor.paths import releases_folder
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.releases import ReleaseFacts, release_facts
 
@@ -59,6 +62,7 @@ _COMPANIONS = {
     "sglang-kernel": ("torch",),
     "sgl-kernel": ("torch",),
 }
+ORIGINS_FILE = "origins.json"
 _MOVING = (
     "sglang-kernel",
     "sgl-kernel",
@@ -80,7 +84,9 @@ def package_remedies(match: Match, case: Case) -> list[Remedy]:
     missing = match.captures.get("missing")
     package = (missing or match.captures.get("package") or _of_path(match) or "").partition(".")[0]
     if not package and "package" not in match.captures and "file" not in match.captures:
-        return _pins(release_facts(case.release), case)
+        package = _named_beside(match)
+        if not package:
+            return _pins(release_facts(case.release), case)
     package = "cudnn" if package.lower() == "cudnn" else package
     if not package or package in _OWN or not _NAME.match(package):
         return []
@@ -96,6 +102,25 @@ def package_remedies(match: Match, case: Case) -> list[Remedy]:
         remedies.append(_unpinned(package, pinned or names[0], case))
     remedies.append(_whole(case))
     return remedies
+
+
+_FOREIGN = lazy(
+    r"(?i)(?<![a-z])(lmcache|lmc|aiter|mori|nixl|mooncake|torchada|torch_npu|deep_ep|flash_mla)(?=[A-Z_/.\\W]|layer|$)"
+)
+_FRAMES = 2  # the last ones
+
+
+def _named_beside(match: Match) -> str:
+    """The package that SGLang does not pin, by the name of what was called or the file that calls it."""
+    if match.traceback is None:
+        return ""
+    last = match.traceback.frames[-_FRAMES:]
+    for text in (match.traceback.message, *(f"{f.path} {f.code or ''}" for f in reversed(last))):
+        found = _FOREIGN.search(text)
+        if found:
+            name = found[1].lower()
+            return "lmcache" if name == "lmc" else name
+    return ""
 
 
 def _pins(release: ReleaseFacts, case: Case) -> list[Remedy]:
@@ -151,8 +176,26 @@ def _pinned(package: str, name: str, release: ReleaseFacts, case: Case) -> Remed
     )
 
 
+def _origin(package: str) -> dict[str, Any] | None:
+    """Where a package comes from that SGLang does not pin (``knowledge/releases/origins.json``)."""
+    try:
+        table: dict[str, Any] = json.loads((releases_folder() / ORIGINS_FILE).read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    return table.get(package)
+
+
 def _unpinned(package: str, name: str, case: Case) -> Remedy:
     release = f"SGLang {case.release}" if case.release is not None else "SGLang"
+    origin = _origin(package)
+    if origin is not None:
+        return Remedy(
+            title=f"Bring {package} to the version that goes with this SGLang; it comes from {origin['from']}",
+            safety=Safety.MANUAL,
+            why=f"the failure is in {package} or at its border; {release}'s package asks for no certain version of it",
+            run=tuple(origin["run"]),
+            risk="what else uses this Python may need another version",
+        )
     return Remedy(
         title=f"Check {name}, reinstall or upgrade it",
         safety=Safety.MANUAL,

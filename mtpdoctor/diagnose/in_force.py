@@ -1,0 +1,62 @@
+"""What an edit would change nothing about: it is in force already, or the release has no such option."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mtpdoctor.facts import UNKNOWN, Facts, Source
+from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.patterns import lazy
+from mtpdoctor.sglang.flags import flag_table
+from mtpdoctor.sglang.options import same_option
+
+if TYPE_CHECKING:
+    from mtpdoctor.release import Release
+
+_OPTION = lazy(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
+_OTHER_RELEASE = lazy(
+    r"(?i)\b(?:upgrade|newer|later|older|earlier|downgrade|releases? (?:that|with|which))\b"
+)
+_WORDS = {"true": "1", "on": "1", "yes": "1", "false": "0", "off": "0", "no": "0"}
+
+
+def without_those_in_force(edits: Sequence[Edit], facts: Facts, release: Release | None) -> tuple[Edit, ...]:
+    """The edits that change something: not a variable or option that has that value already."""
+    return tuple(e for e in edits if not _in_force(e, facts, release))
+
+
+def _in_force(edit: Edit, facts: Facts, release: Release | None) -> bool:
+    if edit.op is EditOp.ENV:
+        return edit.value is not None and _same(facts.look(f"env.{edit.name}"), edit.value)
+    if edit.op not in (EditOp.SET, EditOp.ADD):
+        return False
+    spec = flag_table(release).resolve(edit.name) or flag_table(None).resolve(edit.name)
+    if spec is None:
+        return False
+    wanted = edit.value if edit.op is EditOp.SET else "true"
+    for dest in same_option(spec.dest):
+        typed = facts.look(f"flag.{dest}")
+        if typed not in (UNKNOWN, None):
+            return _same(typed, wanted)
+        shown = facts.fact(f"arg.{dest}")
+        if shown is not None and shown.source is Source.LOG and shown.value is not None:
+            return _same(shown.value, wanted)
+    return False
+
+
+def _same(have: object, wanted: str | None) -> bool:
+    if have is UNKNOWN or have is None or wanted is None or isinstance(have, (list, tuple, dict)):
+        return False
+    a, b = str(have).strip().lower(), wanted.strip().strip("'\"").lower()
+    return a == b or _WORDS.get(a, a) == _WORDS.get(b, b)
+
+
+def names_missing_option(text: str, release: Release | None) -> bool:
+    """Does the text of a remedy speak of an option that other releases have and this one has not?"""
+    if release is None or _OTHER_RELEASE.search(text):
+        return False
+    here, anywhere = flag_table(release), flag_table(None)
+    return any(
+        here.resolve(name) is None and anywhere.resolve(name) is not None for name in _OPTION.findall(text)
+    )

@@ -1,0 +1,51 @@
+"""No remedy asks for what is in force already, or for an option that the release does not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from mtpdoctor.diagnose.in_force import names_missing_option, without_those_in_force
+from mtpdoctor.facts import Fact, Facts, Source, make_facts
+from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.release import parse_release
+
+RELEASE = parse_release("0.5.13.post1")
+
+
+def left(edit: Edit, facts: Facts) -> bool:
+    return bool(without_those_in_force([edit], facts, RELEASE))
+
+
+@pytest.mark.parametrize(
+    ("edit", "values", "changes"),
+    [
+        (Edit(EditOp.ENV, "NCCL_DEBUG", "INFO"), {"env.NCCL_DEBUG": "INFO"}, False),
+        (Edit(EditOp.ENV, "NCCL_DEBUG", "INFO"), {"env.NCCL_DEBUG": "WARN"}, True),
+        (Edit(EditOp.ENV, "SGLANG_USE_AITER", "0"), {"env.SGLANG_USE_AITER": "false"}, False),
+        (Edit(EditOp.ENV, "SGLANG_USE_AITER", "0"), {}, True),
+        (Edit(EditOp.SET, "--attention-backend", "triton"), {"flag.attention_backend": "triton"}, False),
+        (Edit(EditOp.SET, "--attention-backend", "triton"), {"flag.attention_backend": "fa3"}, True),
+        (Edit(EditOp.ADD, "--disable-cuda-graph", None), {"flag.disable_cuda_graph": True}, False),
+        (Edit(EditOp.ADD, "--disable-cuda-graph", None), {"flag.disable_cuda_graph": None}, True),
+        (Edit(EditOp.REMOVE, "--tp-size", None), {"flag.tp_size": "2"}, True),
+    ],
+)
+def test_in_force(edit: Edit, values: dict[str, object], changes: bool) -> None:
+    assert left(edit, make_facts(values, Source.COMMAND)) is changes
+
+
+def test_a_default_of_the_release_is_no_sign() -> None:
+    edit = Edit(EditOp.SET, "--attention-backend", "triton")
+    known = Facts({"arg.attention_backend": Fact("arg.attention_backend", "triton", Source.RELEASE)})
+    shown = Facts({"arg.attention_backend": Fact("arg.attention_backend", "triton", Source.LOG)})
+    assert left(edit, known)
+    assert not left(edit, shown)
+
+
+def test_options_of_other_releases() -> None:
+    old = parse_release("0.4.8")
+    assert names_missing_option("Name the modules in --lora-target-modules", old)
+    assert not names_missing_option("Name the modules in --lora-target-modules", RELEASE)
+    assert not names_missing_option("Upgrade to a release that has --lora-target-modules", old)
+    assert not names_missing_option("docker run --shm-size 32g --ipc=host", old)
+    assert not names_missing_option("Name the modules in --lora-target-modules", None)

@@ -1,0 +1,55 @@
+"""A program that imports what this SGLang does not have: which release has it, and in which direction to go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mtpdoctor.diagnose.engine import diagnose
+from mtpdoctor.diagnose.given import Given
+from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.log.reading import read_logs
+
+LOG = """Traceback (most recent call last):
+  File "/opt/site-packages/{program}/workers/rollout.py", line 39, in <module>
+    {code}
+{last}
+"""
+
+
+@pytest.mark.parametrize(
+    ("release", "last", "said"),
+    [
+        (
+            "0.4.10",
+            "ImportError: cannot import name 'maybe_set_triton_cache_manager' from 'sglang.srt.utils' (/x/sglang/srt/utils.py)",
+            "sglang==0.4.9.post3",
+        ),
+        ("0.5.2", "ModuleNotFoundError: No module named 'sglang.srt.openai_api'", "sglang==0.4."),
+        (
+            "0.5.2",
+            "ImportError: cannot import name 'ServerArgs' from 'sglang.srt.server_args' (/x/sglang/srt/server_args.py)",
+            "--force-reinstall",
+        ),
+        (
+            "0.5.2",
+            "ImportError: cannot import name 'NobodyHasThis' from 'sglang.srt.utils' (/x/sglang/srt/utils.py)",
+            "requirements",
+        ),
+    ],
+)
+def test_direction(tmp_path: Path, release: str, last: str, said: str) -> None:
+    path = tmp_path / "trainer.log"
+    path.write_text(LOG.format(program="sometrainer", code="from sglang.srt.x import y", last=last))
+    knowledge = load_knowledge()
+    report = diagnose(read_logs([str(path)], knowledge.literals), knowledge, Given(release=release))
+    first = report.diagnoses[0]
+    assert first.rule == "MTP0165"
+    shown = " ".join([first.fixes[0].title, first.fixes[0].why, *first.fixes[0].run])
+    assert (
+        (said in shown
+        and "sometrainer" in " ".join(f.title + f.why for f in first.fixes))
+        or said == "--force-reinstall"
+    )
+    assert "--upgrade sglang" not in shown
