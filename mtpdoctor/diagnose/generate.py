@@ -10,11 +10,14 @@ import shlex
 from difflib import SequenceMatcher
 
 from mtpdoctor.case import Case
+from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.patterns import lazy
+from mtpdoctor.records import replace
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.flags import flag_table
-from mtpdoctor.sglang.help import FlagHelp, HelpKind, explain_choice, explain_unknown
+from mtpdoctor.sglang.help import FlagHelp, HelpKind, explain_choice, explain_unknown, first_release_with
 from mtpdoctor.sglang.releases import known_releases
 
 _TITLES = {
@@ -36,9 +39,10 @@ def generated_remedies(generator: str, match: Match, case: Case) -> list[Remedy]
     kind of failures, what ``kinds`` computes."""
     captures, release = match.captures, case.release
     if generator == "unknown-flag":
-        return _unknown_flags(captures.get("arguments", ""), release)
+        return _unknown_flags(captures.get("arguments", ""), case)
     if generator == "bad-choice":
-        return _bad_choice(captures.get("flag", ""), captures.get("value", ""), release)
+        listed = listed_choices(match.line.text)
+        return _bad_choice(captures.get("flag", ""), captures.get("value", ""), release, listed)
     from mtpdoctor.diagnose.kinds import kind_remedies
 
     return kind_remedies(generator, match, case)
@@ -62,9 +66,26 @@ def unknown_arguments(text: str) -> list[tuple[str, str | None]]:
     return out
 
 
-def _unknown_flags(text: str, release: Release | None) -> list[Remedy]:
+_LISTED = lazy(r"\(choose from (?P<all>.+?)\)?\s*$")
+_ITEM = lazy(r"'(?P<q>[^']*)'|\"(?P<d>[^\"]*)\"|(?P<w>[^\s,'\"]+)")
+
+
+def listed_choices(text: str) -> tuple[str, ...]:
+    """What argparse's ``(choose from 'a', 'b')`` names, in any Python's way of writing it."""
+    found = _LISTED.search(text)
+    if found is None:
+        return ()
+    items = (m["q"] or m["d"] or m["w"] or "" for m in _ITEM.finditer(found["all"]))
+    return tuple(dict.fromkeys(i for i in items if i and i not in ("None", "...")))
+
+
+def _unknown_flags(text: str, case: Case) -> list[Remedy]:
+    release = case.release
+    if diffusion_command(case):
+        return _of_diffusion(text)
     remedies: list[Remedy] = []
     helps = [(name, value, explain_unknown(name, release, value)) for name, value in unknown_arguments(text)]
+    helps = [(name, value, _fitting(h, value, case)) for name, value, h in helps]
     repairs = [(name, value, h) for name, value, h in helps if h.edits and h.kind is not HelpKind.KNOWN]
     if repairs:
         edits = [e for name, value, h in repairs for e in _with_value(h, value)]
@@ -104,6 +125,63 @@ def _unknown_flags(text: str, release: Release | None) -> list[Remedy]:
     return remedies
 
 
+def _fitting(h: FlagHelp, value: str | None, case: Case) -> FlagHelp:
+    """Without a guess that would overwrite what was typed, or whose option cannot take the value."""
+    if h.kind is not HelpKind.NEAREST or case.document is None:
+        return h
+    guess = next((e for e in h.edits if e.op is not EditOp.REMOVE), None)
+    spec = flag_table(case.release).get(guess.name) if guess is not None else None
+    if spec is None:
+        return h
+    wrong_shape = (spec.arity == "switch") != (value is None) or (
+        spec.type in ("int", "float") and value is not None and not _is_number(value)
+    )
+    if wrong_shape or case.facts.look(f"flag.{spec.dest}") not in (UNKNOWN, None):
+        removal = tuple(e for e in h.edits if e.op is EditOp.REMOVE)
+        return replace(h, edits=removal, suggestions=(), sure=False, text=h.text.partition(";")[0])
+    return h
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return "$" in text
+    return True
+
+
+_DIFFUSION = frozenset(
+    ("ulysses_degree", "ring_degree", "num_gpus", "sp_degree", "performance_mode", "model_type", "vae_path",
+     "enable_cfg_parallel", "dit_cpu_offload", "text_encoder_cpu_offload", "vae_cpu_offload", "pipeline_class_name")
+)  # fmt: skip
+
+
+def diffusion_command(case: Case) -> bool:
+    """Is it the parser of SGLang's image and video models that read the command? It has options of its own."""
+    return case.document is not None and any(u.dest in _DIFFUSION for u in case.document.command.flags)
+
+
+def _of_diffusion(text: str) -> list[Remedy]:
+    names = [name for name, _ in unknown_arguments(text)]
+    shown = ", ".join(names)
+    return [
+        Remedy(
+            title=f"Upgrade SGLang, if the model card or the documentation names {shown}",
+            safety=Safety.MANUAL,
+            why="options of image and video models come with the model that needs them, often only in a pre-release; "
+            "sglang serve --help lists what the installed release has",
+            run=("sglang serve --model-path MODEL --help", 'pip install --upgrade --pre "sglang[diffusion]"'),
+        ),
+        Remedy(
+            title=f"Leave {shown} out",
+            safety=Safety.RISKY,
+            why="this release's parser for image and video models does not know it",
+            edits=tuple(EditTemplate("remove", name, None) for name in names),
+            risk=f"what {shown} asked for is not done",
+        ),
+    ]
+
+
 def _upgrade_for(name: str, known: FlagHelp) -> Remedy:
     """For a flag that the newest release has and the release in use, which the log does not tell, has not."""
     spec = flag_table(None).resolve(name)
@@ -117,9 +195,20 @@ def _upgrade_for(name: str, known: FlagHelp) -> Remedy:
     )
 
 
-def _bad_choice(flag: str, value: str, release: Release | None) -> list[Remedy]:
-    h = explain_choice(flag, value, release)
+def _bad_choice(flag: str, value: str, release: Release | None, listed: tuple[str, ...] = ()) -> list[Remedy]:
+    h = explain_choice(flag, value, release, listed)
     remedies: list[Remedy] = []
+    later = first_release_with(flag, value, release) if h.kind is not HelpKind.RENAMED else None
+    if later is not None:
+        remedies.append(
+            Remedy(
+                title=f"Upgrade SGLang to {later} or later, the first release with {flag} {value}",
+                safety=Safety.MANUAL,
+                why=h.text,
+                run=(f'pip install "sglang>={later}"',),
+                risk="other options may have changed; check the command again for the new release",
+            )
+        )
     names = [e.value for e in h.edits if e.op is EditOp.SET and e.value]
     if names:
         remedies.append(

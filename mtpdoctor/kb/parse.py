@@ -52,6 +52,7 @@ GENERATORS = (
     "said",
     "upgrade",
     "split",
+    "entry",
     "architecture",
     "model-type",
     "symbol",

@@ -19,6 +19,7 @@ _EVIDENCE = {
 }
 SAFETY = {"safe": "green", "risky": "magenta", "manual": "yellow"}
 _GENERATED = {
+    "entry": "Remedies are computed: the typed options behind the right program.",
     "unknown-flag": "Remedies are computed: the nearest flags of the release in use.",
     "bad-choice": "Remedies are computed: the choices of the flag in the release in use.",
     "package": "Remedies are computed: the version of the package that the release in use asks for.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from mtpdoctor.launch.types import Edit, EditOp
@@ -15,7 +15,7 @@ from mtpdoctor.sglang.options import absence, move, parse_edit, same_option, tra
 from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.store import read_table, release_order
 
-_CLOSE = 0.72  # similarity from which a spelling counts as "meant"; below, nothing is guessed
+_CLOSE = 0.8  # similarity from which a spelling counts as "meant"; below, nothing is guessed
 
 
 class HelpKind(str, Enum):
@@ -149,10 +149,12 @@ def _foreign(tidy: str, table: FlagTable) -> FlagHelp | None:
 
 def _nearest(name: str, tidy: str, table: FlagTable, known: Release) -> FlagHelp:
     options = [o for o in table if o.startswith("--") and table[o].refused is None]
-    close = difflib.get_close_matches(tidy, options, n=4, cutoff=_CLOSE)
+    close = [
+        o for o in difflib.get_close_matches(tidy, options, n=6, cutoff=0.7) if _like(tidy, o) >= _CLOSE
+    ][:4]
     if close:
         best = table[close[0]]
-        ratio = difflib.SequenceMatcher(None, tidy, close[0]).ratio()
+        ratio = _like(tidy, close[0])
         return FlagHelp(
             HelpKind.NEAREST,
             f"SGLang {known} has no {name}; {close[0]} comes closest",
@@ -172,15 +174,22 @@ def _nearest(name: str, tidy: str, table: FlagTable, known: Release) -> FlagHelp
     )
 
 
-def explain_choice(flag: str, value: str, release: Release | None) -> FlagHelp:
+def _like(one: str, other: str) -> float:
+    """Likeness of two options without their dashes: those and a common first word make any two alike."""
+    return difflib.SequenceMatcher(None, one.lstrip("-"), other.lstrip("-")).ratio()
+
+
+def explain_choice(flag: str, value: str, release: Release | None, listed: Sequence[str] = ()) -> FlagHelp:
     """Why ``release`` refuses ``value`` for ``flag``: the choices of this release, and the repair where
-    the value was renamed, misspelled, or came in another release."""
+    the value was renamed, misspelled, or came in another release.
+
+    ``listed``: the choices that the parser's own message names; they count, whatever the tables say."""
     table = flag_table(release or known_releases()[-1])
     assert table.release is not None
-    spec = table.resolve(flag)
-    if spec is None:
-        return explain_unknown(flag, release, value)
-    accepted = spec.choices or _last_choices(spec)
+    spec = table.resolve(flag) or flag_table(None).resolve(flag)
+    if spec is None or (not listed and table.resolve(flag) is None):
+        return _among(flag, value, tuple(listed)) if listed else explain_unknown(flag, release, value)
+    accepted = tuple(listed) or spec.choices or _last_choices(spec)
     if accepted is None:
         return FlagHelp(
             HelpKind.KNOWN, f"SGLang {table.release} takes any value of type {spec.type} for {flag}"
@@ -188,76 +197,65 @@ def explain_choice(flag: str, value: str, release: Release | None) -> FlagHelp:
     choices = tuple(str(choice) for choice in accepted)
     if value in choices:
         return FlagHelp(HelpKind.KNOWN, f"SGLang {table.release} has {flag} {value}", (), choices)
-    listed = f"choices of SGLang {table.release}: {', '.join(choices)}"
-    renamed = _renamed_choice(spec, value, choices)
+    whose = "this release" if listed and release is None else f"SGLang {table.release}"
+    shown = f"choices of {whose}: {', '.join(choices)}"
+    renamed = _renamed_choice(spec.dest, value, choices)
     if renamed is not None:
-        text = f"{value} is called {renamed} in {table.release}; {listed}"
+        text = f"{value} is called {renamed} in {whose.removeprefix('SGLang ')}; {shown}"
         return FlagHelp(HelpKind.RENAMED, text, (Edit(EditOp.SET, spec.name, renamed),), choices)
     has = _releases_with(spec, value)
     when = ""
     if has:
-        later = [r for r in has if r > table.release]
+        later = [r for r in has if release is None or r > table.release]
         when = f"{value} came in {later[0]}; " if later else f"{value} was last known in {has[-1]}; "
     near = _near_choice(value, choices)
     if near is not None:
-        text = f"{flag} has no {value}; {when}{near} comes closest; {listed}"
+        text = f"{flag} has no {value}; {when}{near} comes closest; {shown}"
         return FlagHelp(HelpKind.CHOICE, text, (Edit(EditOp.SET, spec.name, near),), choices, sure=not has)
     edits = (Edit(EditOp.REMOVE, spec.name),) if not spec.required else ()
-    return FlagHelp(HelpKind.CHOICE, f"{flag} has no {value}; {when}{listed}", edits, choices, sure=False)
+    return FlagHelp(HelpKind.CHOICE, f"{flag} has no {value}; {when}{shown}", edits, choices, sure=False)
 
 
-# Values that were renamed, or that other servers spell differently: per field, lower case.
-_CHOICES: dict[str, dict[str, str]] = {
-    "attention_backend": {
-        "nsa": "dsa",
-        "dsa": "nsa",
-        "flash_attn": "fa3",
-        "flash-attn": "fa3",
-        "flash_attention": "fa3",
-        "flashattention": "fa3",
-        "fa": "fa3",
-        "triton_attn": "triton",
-        "flash_infer": "flashinfer",
-        "sdpa": "torch_native",
-        "torch_sdpa": "torch_native",
-        "trtllm": "trtllm_mha",
-    },
-    "tool_call_parser": {
-        "hermes": "qwen25",
-        "qwen": "qwen25",
-        "llama3_json": "llama3",
-        "deepseek_v3": "deepseekv3",
-        "kimi": "kimi_k2",
-        "glm": "glm45",
-    },
-    "reasoning_parser": {"deepseek_r1": "deepseek-r1", "qwen": "qwen3", "glm": "glm45"},
-    "kv_cache_dtype": {"fp8": "fp8_e4m3", "float16": "auto", "fp16": "auto", "bf16": "bfloat16"},
-    "speculative_algorithm": {"mtp": "NEXTN", "deepseek_mtp": "NEXTN", "qwen3_next_mtp": "NEXTN"},
-    "dtype": {"fp16": "half", "bf16": "bfloat16", "fp32": "float32"},
-    "load_format": {"hf": "auto", "mistral": "auto"},
-    "schedule_policy": {"priority": "fcfs"},
-    "quantization": {"modelopt_nvfp4": "modelopt_fp4", "nvfp4": "modelopt_fp4", "fp8_e4m3": "fp8"},
-}
+def _among(flag: str, value: str, listed: tuple[str, ...]) -> FlagHelp:
+    """For an option that no table knows: what its parser lists."""
+    near = _near_choice(value, listed)
+    edits = (Edit(EditOp.SET, flag, near),) if near else ()
+    return FlagHelp(HelpKind.CHOICE, f"{flag} takes one of: {', '.join(listed)}", edits, listed, sure=False)
 
 
-def _renamed_choice(spec: FlagSpec, value: str, choices: tuple[str, ...]) -> str | None:
+def first_release_with(flag: str, value: str, release: Release | None) -> Release | None:
+    """The first release after ``release`` whose ``flag`` takes ``value``; None where none is known, or where
+    ``release`` is not known."""
+    spec = flag_table(None).resolve(flag)
+    if spec is None or release is None:
+        return None
+    return next((r for r in _releases_with(spec, value) if r > release), None)
+
+
+def _renamed_choice(dest: str, value: str, choices: tuple[str, ...]) -> str | None:
     exact = {c.lower().replace("-", "_"): c for c in choices}
     key = value.lower().replace("-", "_")
     if key in exact:
         return exact[key]
-    for dest in same_option(spec.dest):
-        base = dest.removeprefix("prefill_").removeprefix("decode_").removeprefix("speculative_draft_")
-        for name in (dest, base):
-            new = _CHOICES.get(name, {}).get(value.lower())
-            if new in choices:
-                return new
+    named = read_table(releases_folder() / "choice_names.json")["choices"]
+    for field in same_option(dest):
+        base = field.removeprefix("prefill_").removeprefix("decode_").removeprefix("speculative_draft_")
+        for name in (field, base):
+            for new in named.get(name, {}).get(value.lower(), ()):
+                if new in choices:
+                    return str(new)
     return None
 
 
 def _near_choice(value: str, choices: Iterable[str]) -> str | None:
+    """The choice that the value is a misspelling of. Other figures are another thing: llama4 is not llama3."""
     lowered = {c.lower(): c for c in choices}
-    found = difflib.get_close_matches(value.lower(), list(lowered), n=1, cutoff=0.75)
-    return lowered[found[0]] if found else None
+    found = difflib.get_close_matches(value.lower(), list(lowered), n=3, cutoff=0.8)
+    return next((lowered[f] for f in found if _figures(f) == _figures(value)), None)
+
+
+def _figures(text: str) -> str:
+    return "".join(c for c in text if c.isdigit())
 
 
 def known_choices(spec: FlagSpec) -> tuple[str, ...]:

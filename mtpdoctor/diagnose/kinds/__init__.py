@@ -25,6 +25,10 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.said import said_remedies
 
         return said_remedies(match, case)
+    if generator == "entry":
+        from mtpdoctor.diagnose.kinds.entry import entry_remedies
+
+        return entry_remedies(match, case)
     if generator == "upgrade":
         from mtpdoctor.diagnose.kinds.upgrade import upgrade_remedies
 
