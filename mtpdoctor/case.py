@@ -109,7 +109,8 @@ def build_case(
     if model is not None:
         layers.append(_of_model(model))
     facts = Facts({}).merged(*layers)
-    facts = facts.merged(_sparse_kind(facts), _platform_of_device(facts))
+    sizes = _sizes(facts) if reading is not None else Facts({})
+    facts = facts.merged(_sparse_kind(facts), _platform_of_device(facts), sizes)
     known = facts.look("release")
     if isinstance(known, str):
         facts = facts.merged(release_defaults(known), _of_support(model, facts))
@@ -122,6 +123,21 @@ def build_case(
         reconstructed=reconstructed,
         model=model,
     )
+
+
+def _sizes(facts: Facts) -> Facts:
+    """Pipeline stages by the ranks' names, where no argument tells; ranks name their stage wherever there are several."""
+    if facts.look("arg.pp_size") is not UNKNOWN:
+        return Facts({})
+    stages = facts.fact("log.pp_ranks")
+    if stages is None:
+        return make_facts({"arg.pp_size": 1}, Source.DERIVED, "no rank names a stage")
+    found = {"arg.pp_size": Fact("arg.pp_size", stages.value, Source.LOG, stages.where)}
+    ranks = facts.fact("log.tp_ranks")
+    if facts.look("arg.tp_size") is UNKNOWN:
+        value, where = (ranks.value, ranks.where) if ranks is not None else (1, stages.where)
+        found["arg.tp_size"] = Fact("arg.tp_size", value, Source.LOG, where)
+    return Facts(found)
 
 
 def _sparse_kind(facts: Facts) -> Facts:

@@ -272,7 +272,12 @@ def _stage(causality: Causality, attempt: Attempt) -> Stage:
     event = cause.failure.event
     if event is not None and (event.stage_told or cause.match is None):
         return event.stage
-    return cause.match.rule.stage if cause.match else attempt.stage
+    if cause.match is None:
+        return attempt.stage
+    stage = cause.match.rule.stage
+    if event is not None and stage is Stage.IMPORT and event.stage.order > stage.order:
+        return event.stage  # imported where it is first used
+    return stage
 
 
 def _as_found(case: Case) -> str | None:

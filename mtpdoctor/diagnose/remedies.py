@@ -150,7 +150,9 @@ def _fix(
     )
     if not edits or case.document is None or any(_is_open(edit) for edit in edits):
         return fix
-    proof = prove(case, tuple(edits), knowledge, candidate_releases(case, match.rule))
+    releases = candidate_releases(case, match.rule)
+    wanted = tuple(r for r in releases if remedy.releases.holds(r))  # the remedy is for these only
+    proof = prove(case, tuple(edits), knowledge, wanted or releases)
     if proof is None:
         return None
     fixed = proof.document

@@ -53,6 +53,7 @@ GENERATORS = (
     "upgrade",
     "split",
     "entry",
+    "module",
     "architecture",
     "model-type",
     "symbol",

@@ -185,10 +185,13 @@ class Observer:
     def __init__(self) -> None:
         self._seen: dict[str, Observation] = {}
         self._first_rank: dict[str, str | None] = {}
+        self._last_ranks: dict[str, Line] = {}  # of pipeline stages, and a line of each
         self._pool_ends: list[float] = []  # free after each pool of the first rank that showed one
 
     def feed(self, line: Line) -> None:
         text = line.text
+        if line.rank and line.rank.startswith("PP"):
+            self._last_ranks.setdefault(line.rank, line)
         if "server_args=" in text:
             self._arguments(line)
             return
@@ -279,7 +282,21 @@ class Observer:
     def _note(self, name: str, value: object, line: Line) -> None:
         self._seen.setdefault(name, Observation(name, value, line))
 
+    def _stages(self) -> None:
+        """How many pipeline and tensor parallel ranks names like "PP1 TP3" show."""
+        for name, letters in (("log.pp_ranks", "PP"), ("log.tp_ranks", "TP")):
+            shown = [
+                (int(m[1]), line)
+                for rank, line in self._last_ranks.items()
+                if (m := re.search(rf"{letters}(\d+)", rank))
+            ]
+            if shown:
+                highest, line = max(shown, key=lambda s: s[0])
+                self._note(name, highest + 1, line)
+
     def finish(self) -> tuple[Observation, ...]:
+        if self._last_ranks:
+            self._stages()
         if (wanted := self._seen.get("log.oom_wanted_gib")) is not None:  # known not to be there
             self._note("log.draft_pools", None, wanted.line)
         return tuple(sorted(self._seen.values(), key=lambda o: (o.line.key, o.name)))

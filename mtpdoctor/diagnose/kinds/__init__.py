@@ -25,6 +25,10 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.said import said_remedies
 
         return said_remedies(match, case)
+    if generator == "module":
+        from mtpdoctor.diagnose.kinds.module import module_remedies
+
+        return module_remedies(match, case)
     if generator == "entry":
         from mtpdoctor.diagnose.kinds.entry import entry_remedies
 

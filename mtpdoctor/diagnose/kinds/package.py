@@ -123,6 +123,21 @@ def _named_beside(match: Match) -> str:
     return ""
 
 
+def distributions(module: str) -> tuple[str, ...]:
+    """Distributions that a module may come from, in the order in which a release's pins are asked."""
+    return _DISTRIBUTIONS.get(module, (module.replace("_", "-").lower(),))
+
+
+def usable_name(module: str) -> bool:
+    """Could the name be one of a package other than SGLang's own?"""
+    return bool(module) and module not in _OWN and _NAME.match(module) is not None
+
+
+def install_remedy(module: str, name: str, case: Case) -> Remedy:
+    """To install the distribution ``name``, which brings ``module``, as the release in use asks for it."""
+    return _install(module, name, release_facts(case.release), case)
+
+
 def _pins(release: ReleaseFacts, case: Case) -> list[Remedy]:
     """Where no package is named: those with compiled code or a moving interface, as the release asks for them."""
     wanted = [n for n in _MOVING if release.pins.get(n, "").startswith("==")]
