@@ -22,7 +22,12 @@ _WORDS = {"true": "1", "on": "1", "yes": "1", "false": "0", "off": "0", "no": "0
 
 
 def without_those_in_force(edits: Sequence[Edit], facts: Facts, release: Release | None) -> tuple[Edit, ...]:
-    """The edits that change something: not a variable or option that has that value already."""
+    """The edits that change something: not a variable or option that has that value already.
+
+    Where something is removed along with them they may be its new spelling, whose value is in force by the old one.
+    """
+    if any(e.op is EditOp.REMOVE for e in edits):
+        return tuple(e for e in edits if e.op is not EditOp.ENV or not _in_force(e, facts, release))
     return tuple(e for e in edits if not _in_force(e, facts, release))
 
 
