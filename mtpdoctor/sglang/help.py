@@ -248,10 +248,11 @@ def _renamed_choice(dest: str, value: str, choices: tuple[str, ...]) -> str | No
 
 
 def _near_choice(value: str, choices: Iterable[str]) -> str | None:
-    """The choice that the value is a misspelling of. Other figures are another thing: llama4 is not llama3."""
+    """The choice that the value is a misspelling of. Other figures are another thing: llama4 is not
+    llama3; a name without any is that of the family."""
     lowered = {c.lower(): c for c in choices}
     found = difflib.get_close_matches(value.lower(), list(lowered), n=3, cutoff=0.8)
-    return next((lowered[f] for f in found if _figures(f) == _figures(value)), None)
+    return next((lowered[f] for f in found if _figures(f) in ("", _figures(value))), None)
 
 
 def _figures(text: str) -> str:

@@ -136,3 +136,20 @@ def test_a_guess_does_not_overwrite_what_was_typed(tmp_path: Path) -> None:
     assert set_values(said(tmp_path, text)) == set()
     alone = text.replace("--model-path M ", "")
     assert set_values(said(tmp_path, alone)) == {"x"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"),
+    [
+        ("--mamba-radix-cache-strategy extra_buffer", "--mamba-scheduler-strategy extra_buffer"),
+        ("--reasoning_parser qwen3", "--reasoning-parser qwen3"),
+    ],
+)
+def test_a_refused_name_is_not_in_force(tmp_path: Path, typed: str, written: str) -> None:
+    """What was asked for under a name that this release refuses is asked for again under the right one."""
+    text = (
+        f"$ python3 -m sglang.launch_server --model-path M {typed} --port 30000\nsglang: 0.5.13.post1\n"
+        f"launch_server.py: error: unrecognized arguments: {typed}\n"
+    )
+    fix = said(tmp_path, text).diagnoses[0].fixes[0]
+    assert fix.command is not None and written in fix.command
