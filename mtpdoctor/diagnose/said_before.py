@@ -54,8 +54,13 @@ def line_that_says_why(
         if not _PLAIN.search(said) and not _vague(said):
             return None
     found: Event | None = None
+    others = (t.traceback for t in attempt.events if t.traceback is not None and t is not event)
+    begun = (traceback.lines[0] for traceback in others if traceback.lines)
+    begins = {(first.file, first.number) for first in begun}
     for other in attempt.events:
         line = other.line
+        if (line.file, line.number + 1) in begins:  # the heading of another exception
+            continue
         if line.key >= failure.start.key:
             break
         if line.file != failure.start.file or failure.start.number - line.number > NEAR:

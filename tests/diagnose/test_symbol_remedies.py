@@ -48,8 +48,6 @@ def test_direction(tmp_path: Path, release: str, last: str, said: str) -> None:
     assert first.rule == "MTP0165"
     shown = " ".join([first.fixes[0].title, first.fixes[0].why, *first.fixes[0].run])
     assert (
-        (said in shown
-        and "sometrainer" in " ".join(f.title + f.why for f in first.fixes))
-        or said == "--force-reinstall"
-    )
+        said in shown and "sometrainer" in " ".join(f.title + f.why for f in first.fixes)
+    ) or said == "--force-reinstall"
     assert "--upgrade sglang" not in shown

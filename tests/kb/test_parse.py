@@ -115,7 +115,11 @@ BROKEN = {
         "`elsewhere` needs `why`",
     ),
     "unseen without releases": ("match: [long enough]\nunseen:\n- why: so", 3, "`unseen` needs `releases`"),
-    "unseen in words": ("match: [long enough]\nunseen: [in 0.5.9]", 2, "takes a list of `releases:` with `why:`"),
+    "unseen in words": (
+        "match: [long enough]\nunseen: [in 0.5.9]",
+        2,
+        "takes a list of `releases:` with `why:`",
+    ),
     "elsewhere with more": (
         "match: [long enough]\nelsewhere:\n- {releases: '<0.5', why: so, when: then}",
         3,
