@@ -241,7 +241,8 @@ def _plain(value: Any) -> Any:
         return str(value or False).lower()
     text = str(value).strip()
     try:
-        return float(text)
+        number = float(text)
+        return number if number == number else "nan"  # which equals nothing, itself included
     except ValueError:
         low = text.lower()
         return low if low in ("true", "false") else text.rstrip("/") or text

@@ -185,7 +185,7 @@ def _vision_factor(model: ModelFacts | None) -> float:
 def _until_0_4_7(release: Release, gpu_mib: float, parallel: int, tp: int, spec: bool) -> float:
     by_ranks = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
     early = of(release, "<0.4.6.post2")
-    fraction = next(f for n, f in by_ranks if (tp if early else parallel) >= n)
+    fraction = next((f for n, f in by_ranks if (tp if early else parallel) >= n), 0.88)
     if gpu_mib > 81920:
         fraction = (gpu_mib - 13 * GIB) / gpu_mib if early else 0.88
     if early:

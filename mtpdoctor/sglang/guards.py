@@ -242,7 +242,7 @@ def _divisible(
     if first is not None and isinstance(a, int) and isinstance(b, int) and b > 0:
         yield from _set(first, max(a // b, 1) * b)
     if second is not None and isinstance(a, int) and isinstance(b, int) and a > 0:
-        yield from _set(second, next(n for n in range(min(a, b), 0, -1) if a % n == 0))
+        yield from _set(second, next((n for n in range(min(a, b), 0, -1) if a % n == 0), 1))
 
 
 def _set(spec: FlagSpec, value: Any) -> Iterator[Edits]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from memory_sums import host, model, sum_of
 
@@ -47,6 +47,7 @@ def summed(options: str, name: str = "Llama-3.1-8B", release: str = "0.5.13.post
 
 
 @settings(max_examples=60, deadline=None)
+@example("0.4.6", "Llama-3.1-8B", {"--tp-size": "-1"}, set())
 @given(
     st.sampled_from(RELEASES),
     st.sampled_from(NAMES),

@@ -130,6 +130,9 @@ def test_candidate_edits_make_a_guard_false(index):
     assert "--chunked-prefill-size is not divisible by --page-size" in candidates[0].why
     values = [int(c.edits[0].value or 0) for c in candidates if c.edits[0].name == "--page-size"]
     assert values and all(1000 % v == 0 for v in values)
+    for typed in (0, -64):  # nothing divides by it
+        candidates = candidate_edits(site, {"chunked_prefill_size": 1000, "page_size": typed}, TABLE)
+        assert (Edit(EditOp.SET, "--page-size", "1"),) in [c.edits for c in candidates]
     site = find_site(index, "ValueError: Spec with fa3 needs care: add --disable-radix-cache")[0]
     assert (Edit(EditOp.ADD, "--disable-radix-cache"),) in [c.edits for c in candidate_edits(site, {}, TABLE)]
 
