@@ -15,13 +15,14 @@ from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.kb.load import Knowledge
-from mtpdoctor.kb.match import match_rules
+from mtpdoctor.kb.match import found_in, match_rules
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Match
 from mtpdoctor.log.types import Line
 from mtpdoctor.records import dataclass
 
 MAX_FIXES = 6
+NEAREST = 4  # frames of SGLang's own, and all that they call
 MAX_KINDS = 4  # more say nothing together
 
 
@@ -59,9 +60,24 @@ def _kinds(cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Match, ...]:
     inside = _inside(cause)
     best: dict[str, Match] = {}
     for match in matches:
-        if match.line.key in inside:
+        if match.line.key in inside and _near(match):
             best.setdefault(match.rule.id, match)
     return tuple(sorted(best.values(), key=lambda m: (-m.confidence, m.rule.id))[:MAX_KINDS])
+
+
+def _near(match: Match) -> bool:
+    """Does it match the message or the frames that are nearest to it? What lies far up the stack only says that
+    the launch goes through it, as every launch does."""
+    traceback = match.traceback
+    if traceback is None or len(traceback.frames) <= NEAREST:
+        return True
+    own = [i for i, frame in enumerate(traceback.frames) if "/sglang/" in frame.path][-NEAREST:]
+    start = traceback.frames[own[0] if own else -NEAREST]
+    text = "\n".join(line.body for line in traceback.lines)
+    at = text.rfind(f'File "{start.path}", line {start.lineno}, in {start.function}')
+    if at < 0:
+        return True
+    return found_in(match.rule, text[max(0, text.rfind("\n", 0, at)) :])
 
 
 def _inside(cause: Cause) -> set[tuple[int, int, int]]:

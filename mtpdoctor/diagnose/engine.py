@@ -25,6 +25,7 @@ from mtpdoctor.log.command_line import launch_command
 from mtpdoctor.log.reading import outcome as outcome_of
 from mtpdoctor.log.survival import got_further
 from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading, Stage
+from mtpdoctor.records import replace
 from mtpdoctor.release import release_or_none
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def diagnose(
     if given.models_here and any(c.match and asks_memory(c.match.rule) for c in causality.causes):
         case = with_model_here(case)
     diagnoses = tuple(
-        _diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge)
+        _for_this_build(_diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge), cause, case)
         for i, cause in enumerate(causality.causes)
     )
     return Report(
@@ -209,6 +210,13 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         captures=tuple(match.captures.items()),
         raised=root_traceback(cause),
     )
+
+
+def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis:
+    from mtpdoctor.diagnose.own_build import as_here  # only a failure has fixes
+
+    fixes = as_here(diagnosis.fixes, case, cause)
+    return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 
 def _where_to_look(cause: Cause, case: Case) -> tuple[str, ...]:

@@ -361,3 +361,16 @@ def _compile(pattern: str) -> Any:
     if compiled is None:
         raise _Skip
     return compiled
+
+
+def found_in(rule: Rule, text: str) -> bool:
+    """Does a pattern of the rule match within ``text``? False where that takes too long."""
+    for pattern in rule.match:
+        if pattern.literal not in text:
+            continue
+        try:
+            if _compile(pattern.regex).search(text, timeout=SEARCH_SECONDS):
+                return True
+        except TimeoutError:
+            continue
+    return False

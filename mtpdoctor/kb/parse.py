@@ -57,6 +57,7 @@ GENERATORS = (
     "architecture",
     "model-type",
     "symbol",
+    "third-party",
 )
 
 _ID = lazy(r"MTP[0-9]{4}$")

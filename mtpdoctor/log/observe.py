@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from mtpdoctor.log import installed as _installed
+from mtpdoctor.log.platforms import SAID, platform_said
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.types import Line, Observation
 from mtpdoctor.patterns import lazy
@@ -63,6 +65,8 @@ LITERALS = (
     "CUDA_VISIBLE_DEVICES=",
     "export ",
     "NCCL INFO",
+    *_installed.LITERALS,
+    *(literal for literal, _ in SAID),
 )
 
 _RELEASES = tuple(
@@ -210,7 +214,17 @@ class Observer:
             self._seen["log.accept_len"] = Observation("log.accept_len", value, line)
         if "sglang" in text.lower() and "release" not in self._seen and (release := release_in(text)):
             self._note("release", release, line)
+        if "incompatible" in text or "installed " in text or "==" in text or "version" in text or "sglang" in text or "FlagOS" in text:
+            self._packages(line, text)
         self._hardware(line, text)
+
+    def _packages(self, line: Line, text: str) -> None:
+        """What was installed last counts."""
+        for name, version in _installed.installed_in(text):
+            self._seen[f"host.package.{name}"] = Observation(f"host.package.{name}", version, line)
+        build = _installed.build_in(text)
+        if build is not None:
+            self._note("log.build", build, line)
 
     def _pools(self, line: Line, text: str) -> None:
         for name, literal, pattern in _SUMS:
@@ -244,6 +258,8 @@ class Observer:
             and (m := _GPU_NAME.search(text))
         ):
             self._note("host.gpu.name", m[1].replace("_", " "), line)
+        if (platform := platform_said(text)) is not None:
+            self._note("host.platform", platform, line)
         if "host.gpu.sm" not in self._seen:
             self._capability(line, text)
         if "attention backend for DeepSeek" in text and _SPARSE.search(text):

@@ -20,6 +20,21 @@ _SIGNS = (
 OF_DEVICE = {"cpu": "cpu", "npu": "npu", "xpu": "xpu"}
 
 
+# Literals of lines outside of errors that only one make of GPU writes, and the fact's value.
+SAID = (
+    ("[aiter] import [", "rocm"),
+    ("RCCL version", "rocm"),
+    ("HIP version", "rocm"),
+    ("lmsysorg/sglang-rocm", "rocm"),
+    ("rocm/sgl-dev", "rocm"),
+)
+
+
+def platform_said(text: str) -> str | None:
+    """The platform that a line outside of errors shows."""
+    return next((name for literal, name in SAID if literal in text), None)
+
+
 def platform_of(attempt: Attempt) -> tuple[str, Line] | None:
     """The platform and the line that shows it; None where none or several are shown."""
     found: dict[str, Line] = {}

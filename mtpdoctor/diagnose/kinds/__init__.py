@@ -49,6 +49,10 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.model_type import model_type_remedies
 
         return model_type_remedies(match, case)
+    if generator == "third-party":
+        from mtpdoctor.diagnose.kinds.third_party import third_party_remedies
+
+        return third_party_remedies(match, case)
     if generator == "symbol":
         from mtpdoctor.diagnose.kinds.symbol import symbol_remedies
 

@@ -315,11 +315,12 @@ def _variables(text: str, case: Case) -> tuple[list[Remedy], list[str]]:
     known = release_facts(case.release).env
     for found in _ENV.finditer(text):
         name = found[0]
-        if name in names or (name.startswith("SGLANG_") and name not in known):
+        value = _ENV_VALUE.match(text, found.end())
+        asked = value is not None and _verb(text, found.start()) == "towards"  # a fork's own variables are asked for too
+        if name in names or (name.startswith("SGLANG_") and name not in known and not asked):
             continue
         names.append(name)
-        value = _ENV_VALUE.match(text, found.end())
-        if value is not None and _verb(text, found.start()) == "towards":
+        if value is not None and asked:
             remedies.append(
                 Remedy(
                     title=f"Do as the message says: {name}={value['value'].rstrip('.,:')}",

@@ -1,0 +1,141 @@
+"""Ways round a package of another maker, in whose code a failure was raised."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from mtpdoctor.case import Case
+from mtpdoctor.diagnose.kinds.package import distributions, package_remedies
+from mtpdoctor.facts import UNKNOWN
+from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
+from mtpdoctor.log.types import Frame
+from mtpdoctor.paths import releases_folder
+from mtpdoctor.patterns import lazy
+from mtpdoctor.sglang.flags import flag_table
+from mtpdoctor.sglang.releases import release_facts
+
+TABLE = "third_party.json"
+_SITE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
+_NEVER_AT_FAULT = frozenset({"sglang", "torch", "uvloop", "asyncio", "click", "typer"})
+_INNERMOST = 6  # frames
+
+
+def third_party_remedies(match: Match, case: Case) -> list[Remedy]:
+    """The version that the release asks for, where the log shows another; then what keeps SGLang from using the
+    package, and its removal where it is for another make of GPU."""
+    frames = match.traceback.frames if match.traceback is not None else ()
+    package = match.captures.get("package") or next(iter(packages_of(frames)), None)
+    if package is None:
+        return []
+    row = _table().get(package, {})
+    remedies: list[Remedy] = []
+    pinned = _contradicted(package, case)
+    if pinned is not None:
+        remedies.append(pinned)
+    platform = case.facts.look("host.platform")
+    if isinstance(platform, str) and row.get("only") and platform not in row["only"]:
+        remedies.append(_uninstall(package, platform, case))
+    remedies += (r for way in row.get("ways", ()) if (r := _way(way, package, frames, case)) is not None)
+    if pinned is None and not remedies and "plugin" not in row:
+        remedies += package_remedies(match, case)
+    return remedies
+
+
+def packages_of(frames: tuple[Frame, ...]) -> Iterator[str]:
+    """Import names of the packages of others among the innermost frames, the innermost first."""
+    for frame in reversed(frames[-_INNERMOST:]):
+        found = _SITE.search(frame.path)
+        if found and found[1] not in _NEVER_AT_FAULT:
+            yield found[1]
+
+
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads((releases_folder() / TABLE).read_text(encoding="utf-8"))
+    return table
+
+
+def _contradicted(package: str, case: Case) -> Remedy | None:
+    """To install what the release pins, where the log shows that something else was installed."""
+    if case.release is None:
+        return None
+    pins = release_facts(case.release).pins
+    for name in distributions(package):
+        here, pin = case.facts.fact(f"host.package.{name}"), pins.get(name)
+        if here is None or not pin or _meets(str(here.value), pin):
+            continue
+        where = f" ({here.where})" if here.where else ""
+        return Remedy(
+            title=f"Install {name}{pin}: SGLang {case.release} asks for it, and {here.value} is installed{where}",
+            safety=Safety.MANUAL,
+            why=f"the failure is raised in {package} or where SGLang meets it; this release was written for {name}{pin}",
+            run=(f"pip install '{name}{pin}'", "pip check"),
+            risk="what else uses this Python may need the other version; use an environment of its own then",
+        )
+    return None
+
+
+def _meets(version: str, spec: str) -> bool:
+    try:
+        return SpecifierSet(spec).contains(Version(version), prereleases=True)
+    except (InvalidSpecifier, InvalidVersion):
+        return True
+
+
+def _uninstall(package: str, platform: str, case: Case) -> Remedy:
+    names = " ".join(
+        name for name in distributions(package) if package != "flashinfer" or name == "flashinfer-python"
+    )
+    if package == "flashinfer":
+        names += " flashinfer-cubin flashinfer-jit-cache"
+    make = {"rocm": "ROCm", "npu": "Ascend", "xpu": "Intel"}.get(platform, platform)
+    return Remedy(
+        title=f"Uninstall {package}, which does not belong into a {make} environment, or use SGLang's {make} image",
+        safety=Safety.MANUAL,
+        why=f"{package} is for another make of accelerator; SGLang takes it into use where it finds it",
+        run=(f"pip uninstall -y {names}",),
+    )
+
+
+def _way(way: dict[str, Any], package: str, frames: tuple[Frame, ...], case: Case) -> Remedy | None:
+    """A row of the table as a remedy; None where the release has no such setting or nothing would change."""
+    words = {"operator": _operator(package, frames)}
+    title = way["title"].format(**words)
+    why = f"the failure is raised in the code of {package}, which SGLang then does not call"
+    if "path" in way and not any(way["path"] in f.path for f in frames[-_INNERMOST:]):
+        return None
+    if "env" in way:
+        name, value = way["env"][0], way["env"][1].format(**words)
+        known = release_facts(case.release).env
+        if "{operator}" in way["env"][1] and not value:
+            return None
+        if name.startswith(("SGLANG_", "SGL_")) and not name.startswith("SGLANG_FL_") and name not in known:
+            return None
+        edit = EditTemplate("env", name, value) if value else EditTemplate("unset", name)
+    else:
+        dest = way.get("remove") or (way.get("set") or way["set_if"])[0]
+        spec = flag_table(case.release).by_dest(dest)
+        typed = case.facts.look(f"flag.{dest}")
+        absent = typed in (UNKNOWN, None, False)
+        if spec is None or spec.refused is not None or (absent and "set" not in way):
+            return None
+        if "remove" in way:
+            edit = EditTemplate("remove", spec.name)
+        else:
+            value = (way.get("set") or way["set_if"])[1]
+            if typed == value or (spec.choices and value not in spec.choices):
+                return None
+            edit = EditTemplate("set", spec.name, value)
+    return Remedy(title=title, safety=Safety.RISKY, why=why, edits=(edit,), risk=way["risk"])
+
+
+def _operator(package: str, frames: tuple[Frame, ...]) -> str:
+    """The operator of a plugin that was called: the file under ``ops`` that the outermost of its frames is in."""
+    for frame in frames:
+        if f"/{package}/" in frame.path and "/ops/" in frame.path:
+            return frame.path.rpartition("/")[2].removesuffix(".py")
+    return next((f.function for f in frames if f"/{package}/" in f.path), "")

@@ -1,0 +1,164 @@
+"""Fixes as they are for this installation: for a fork, plugin or image of somebody else, and for GPUs other than NVIDIA's.
+
+SGLang's own package over a fork's destroys the fork; NVIDIA's packages and tools are of no use elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mtpdoctor.case import Case
+from mtpdoctor.diagnose.causality import Cause
+from mtpdoctor.diagnose.types import Fix
+from mtpdoctor.diagnose.unknown import root_traceback
+from mtpdoctor.kb.types import Safety
+from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass, replace
+
+# Folder names that say whose tree it is; the folders of SGLang's own images and of its repository do not.
+_TREE = lazy(
+    r"/(?P<name>[\w.]*(?:sglang|sgl)[-_][\w.-]+|[\w.]+[-_]sglang[\w.-]*|ktransformers)/(?:[\w.-]+/){0,3}sglang/srt/"
+)
+_NO_FORK = lazy(
+    r"(?i)^(?:sgl[-_]workspace|sglang[-_]v?\d[\w.]*|sglang[-_](?:main|master|src|source|repo|env|venv\w*|test\w*))$"
+)
+_PLUGIN = lazy(
+    r"(?:site|dist)-packages/(?P<name>sglang_fl|flag_gems|sglang_kt|kt_kernel|ktransformers|sglang_plugin\w*)/"
+)
+_IMAGES = lazy(
+    r"(?:^|/)(?:nvcr\.io/nvidia/sglang|radixark/miles|slimerl/slime|rocm/sgl-dev|gpustack/runner)[:@\w.-]*|^(?:gpustack|rocm|radixark|slimerl|intel|ascendai|quay\.io/ascend)/\S+"
+)
+_VARIABLE = lazy(r"\b(?:envs\.)?(SGLANG_[A-Z0-9_]+)")
+_OVERWRITES = lazy(
+    r"pip3? install\b[^|;&]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~@]|$)|docker pull \S*lmsysorg/sglang|fresh/bin/pip install sglang"
+)
+_PLUGINS = frozenset({"sglang_fl", "flag_gems"})
+_COMMANDS = {
+    "rocm": {"nvidia-smi topo -m": "rocm-smi --showtopo", "nvidia-smi": "rocm-smi"},
+    "npu": {"nvidia-smi topo -m": "npu-smi info -t topo", "nvidia-smi": "npu-smi info"},
+    "xpu": {"nvidia-smi topo -m": "xpu-smi topology -m", "nvidia-smi": "xpu-smi discovery"},
+}  # fmt: skip
+_NVIDIA = lazy(
+    r"pip3? install\b[^|;&]*\b(?:sgl-kernel|sglang-kernel|flashinfer\S*|nvidia-\S+|sgl-deep-gemm)|whl/cu1\d\d|nvidia-ctk|\bnvcc\b"
+)
+_MAKES = {"rocm": "ROCm", "npu": "Ascend", "xpu": "Intel", "cpu": "CPU"}
+_IMAGE = {
+    "rocm": ("docker pull lmsysorg/sglang:latest-rocm",),
+    "npu": (),
+    "xpu": (),
+    "cpu": (),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Whose SGLang it is, and how that is known."""
+
+    name: str
+    why: str
+
+
+def build_of(case: Case, cause: Cause | None = None) -> Build | None:
+    """The fork, plugin or image that the launch runs on; None where nothing says that it is not SGLang's own."""
+    said = case.facts.fact("log.build")
+    if said is not None:
+        return Build(str(said.value), f"the log names it ({said.where})")
+    image = case.facts.look("container.image")
+    if isinstance(image, str) and _IMAGES.search(image):
+        return Build(image, "the image is not SGLang's own")
+    traceback = root_traceback(cause) if cause is not None else None
+    for frame in traceback.frames if traceback is not None else ():
+        tree = _TREE.search(frame.path)
+        if tree and not _NO_FORK.match(tree["name"]):
+            return Build(tree["name"], f"its code lies in {frame.path.partition('/sglang/srt/')[0]}")
+        plugin = _PLUGIN.search(frame.path)
+        if plugin:
+            return Build(plugin["name"], f"its code is among the frames ({plugin['name']})")
+    return _by_variable(case, cause)
+
+
+def _by_variable(case: Case, cause: Cause | None) -> Build | None:
+    """The message names a variable of SGLang's that no release has."""
+    if cause is None:
+        return None
+    from mtpdoctor.sglang.releases import known_releases, release_facts
+
+    for found in _VARIABLE.finditer(cause.root.body):
+        if not any(found[1] in release_facts(r).env for r in known_releases()):
+            return Build("a fork or development state of SGLang", f"no release known here has {found[1]}")
+    return None
+
+
+def as_here(fixes: Sequence[Fix], case: Case, cause: Cause) -> tuple[Fix, ...]:
+    """The fixes without those that would destroy a fork or are for another make of GPU; what stands in their
+    place comes last."""
+    build = build_of(case, cause)
+    platform = case.facts.look("host.platform")
+    out: list[Fix] = []
+    instead: list[Fix] = []
+    for fix in fixes:
+        text = "\n".join(fix.run)
+        if (
+            build is not None
+            and not fix.edits
+            and (_OVERWRITES.search(text) or fix.title.startswith("Upgrade SGLang"))
+        ):
+            instead.append(_own(build))
+        elif isinstance(platform, str) and platform in _MAKES:
+            if not fix.edits and _NVIDIA.search(text):
+                instead.append(_image(platform, case))
+            else:
+                out.append(_spelled(fix, platform))
+        else:
+            out.append(fix)
+    for fix in instead:
+        if all(f.title != fix.title for f in out):
+            out.append(fix)
+    return tuple(out)
+
+
+def _own(build: Build) -> Fix:
+    plugin = build.name in _PLUGINS
+    what = "the plugin" if plugin else "this build"
+    run = ("pip install --upgrade sglang-kt",) if build.name in ("sglang-kt", "sglang_kt") else ()
+    return _manual(
+        f"Look for a newer release or issue of {build.name}, whose code this is; do not install SGLang's own package over it"
+        if not plugin
+        else f"Look for a newer release or issue of {build.name}, and for the SGLang release that it is made for",
+        f"{build.why}; SGLang's own package or image would replace {what}, and what it adds would be gone",
+        run,
+    )
+
+
+def _image(platform: str, case: Case) -> Fix:
+    make = _MAKES[platform]
+    release = f" of SGLang {case.release} or a newer release" if case.release is not None else ""
+    return _manual(
+        f"Use SGLang's {make} image{release}, or build its kernel package from source for {make}",
+        "the wheels on the package index are for NVIDIA GPUs; a newer release may do without what is missing here",
+        _IMAGE[platform],
+    )
+
+
+def _spelled(fix: Fix, platform: str) -> Fix:
+    run = list(fix.run)
+    title = fix.title
+    for old, new in _COMMANDS.get(platform, {}).items():
+        run = [line.replace(old, new) for line in run]
+        title = title.replace(old, new)
+    if platform == "rocm":
+        run = [line.replace("lmsysorg/sglang:dev", "lmsysorg/sglang:latest-rocm") for line in run]
+    return fix if tuple(run) == fix.run and title == fix.title else replace(fix, run=tuple(run), title=title)
+
+
+def _manual(title: str, why: str, run: tuple[str, ...]) -> Fix:
+    return Fix(
+        title=title,
+        safety=Safety.MANUAL.value,
+        why=why,
+        risk=None,
+        edits=(),
+        run=run,
+        command=None,
+        verified="none",
+    )
