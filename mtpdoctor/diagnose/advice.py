@@ -22,7 +22,7 @@ from mtpdoctor.log.types import Line
 from mtpdoctor.records import dataclass
 
 MAX_FIXES = 6
-NEAREST = 4  # frames of SGLang's own, and all that they call
+NEAREST = 3  # frames of SGLang's own, and all that they call
 MAX_KINDS = 4  # more say nothing together
 
 

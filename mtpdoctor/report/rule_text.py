@@ -19,6 +19,7 @@ _EVIDENCE = {
 }
 SAFETY = {"safe": "green", "risky": "magenta", "manual": "yellow"}
 _GENERATED = {
+    "third-party": "Remedies are computed: the version that the release asks for where the log shows another; what keeps SGLang from using the package that failed.",
     "module": "Remedies are computed: the package that the module comes from, as the release in use asks for it.",
     "entry": "Remedies are computed: the typed options behind the right program.",
     "unknown-flag": "Remedies are computed: the nearest flags of the release in use.",
