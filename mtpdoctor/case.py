@@ -99,6 +99,7 @@ def build_case(
         layers.append(_of_host(host))
     if document is not None:
         layers.append(command_facts(document.command, command_where or "command"))
+        layers.append(_of_carrier(document, command_where or "command"))
     if reading is not None and attempt is not None:
         shown = log_facts(reading, attempt)
         layers += [shown, gpu_facts(shown), _platform_shown(attempt)]
@@ -214,6 +215,15 @@ def command_facts(command: LaunchCommand, where: str) -> Facts:
     if tagged is not None:
         values["release"] = str(tagged)
     return make_facts(values, Source.COMMAND, where, closed=frozenset({"flag.", "env."}))
+
+
+def _of_carrier(document: LaunchDocument, where: str) -> Facts:
+    """The release by the image that another program starts the server in (apptainer, enroot, srun with pyxis)."""
+    site = document.sites[document.commands.index(document.command)]
+    for word in site.before:
+        if "sglang" in word.value and (tagged := version_in(word.value)) is not None:
+            return make_facts({"release": str(tagged)}, Source.COMMAND, where)
+    return Facts({})
 
 
 def typed_arguments(command: LaunchCommand, where: str) -> Facts:

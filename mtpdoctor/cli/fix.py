@@ -12,7 +12,6 @@ from mtpdoctor.cli.given import add_given_arguments
 from mtpdoctor.diagnose.check import CheckReport
 from mtpdoctor.errors import EXIT_FAILURE_DIAGNOSED, EXIT_FAILURE_UNKNOWN, EXIT_OK, UserError
 from mtpdoctor.launch.document import LaunchDocument
-from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Form
 
 
@@ -120,6 +119,6 @@ def _print(report: CheckReport, before: LaunchDocument, left: tuple[str, ...]) -
         return
     print()
     if before.form is Form.SHELL:
-        print("\n".join(wrapped(safe(mask_secrets(command_line(fixed.command))), width)))
+        print("\n".join(wrapped(safe(mask_secrets(fixed.line)), width)))
     else:
         print(safe(mask_secrets(_diff(before, fixed))), end="")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
 from mtpdoctor.diagnose.contradictions import contradictions_of
-from mtpdoctor.diagnose.dating import date_log, in_words
+from mtpdoctor.diagnose.dating import date_log, disagreement, in_words
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.memory import asks_memory, sum_of, with_model_here
 from mtpdoctor.diagnose.remedies import facts_for, fixes_of, launch_facts
@@ -146,6 +146,8 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
             dating.releases[-1], "worked out", dating.text, certain=dating.release is not None
         )
         notes.append(in_words(dating))
+    elif case.release is not None and (odd := disagreement(reading, attempt, case.release)) is not None:
+        notes.append(odd)
     if not rebuilt:
         notes.extend(contradictions_of(case))
     return case, tuple(notes)

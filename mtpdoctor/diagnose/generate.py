@@ -10,6 +10,7 @@ import shlex
 from difflib import SequenceMatcher
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.other_parsers import of_diffusion, of_router, parser_of
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.launch.types import Edit, EditOp
@@ -18,6 +19,7 @@ from mtpdoctor.records import replace
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.help import FlagHelp, HelpKind, explain_choice, explain_unknown, first_release_with
+from mtpdoctor.sglang.options import same_option
 from mtpdoctor.sglang.releases import known_releases
 
 _TITLES = {
@@ -39,7 +41,9 @@ def generated_remedies(generator: str, match: Match, case: Case) -> list[Remedy]
     kind of failures, what ``kinds`` computes."""
     captures, release = match.captures, case.release
     if generator == "unknown-flag":
-        return _unknown_flags(captures.get("arguments", ""), case)
+        return _unknown_flags(captures.get("arguments", ""), match, case)
+    if generator == "ambiguous-flag":
+        return _ambiguous(captures.get("flag", ""), captures.get("candidates", ""), case)
     if generator == "bad-choice":
         listed = listed_choices(match.line.text)
         return _bad_choice(captures.get("flag", ""), captures.get("value", ""), release, listed)
@@ -79,13 +83,15 @@ def listed_choices(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(i for i in items if i and i not in ("None", "...")))
 
 
-def _unknown_flags(text: str, case: Case) -> list[Remedy]:
+def _unknown_flags(text: str, match: Match, case: Case) -> list[Remedy]:
     release = case.release
-    if diffusion_command(case):
-        return _of_diffusion(text)
+    arguments = unknown_arguments(text)
+    parser = parser_of(match, case)
+    if parser != "server":
+        return of_router(arguments) if parser == "router" else of_diffusion(arguments, case)
     remedies: list[Remedy] = []
-    helps = [(name, value, explain_unknown(name, release, value)) for name, value in unknown_arguments(text)]
-    helps = [(name, value, _fitting(h, value, case)) for name, value, h in helps]
+    helps = [(name, value, explain_unknown(name, release, value)) for name, value in arguments]
+    helps = [(name, value, _ranged(_fitting(h, value, case), case)) for name, value, h in helps]
     repairs = [(name, value, h) for name, value, h in helps if h.edits and h.kind is not HelpKind.KNOWN]
     if repairs:
         edits = [e for name, value, h in repairs for e in _with_value(h, value)]
@@ -113,6 +119,8 @@ def _unknown_flags(text: str, case: Case) -> list[Remedy]:
             )
         elif h.kind is HelpKind.KNOWN and release is None:
             remedies.append(_upgrade_for(name, h))
+        elif h.kind is HelpKind.KNOWN and not h.suggestions:
+            remedies.append(_other_build(name, h))
         elif not h.edits or (h.suggestions and not h.sure):
             shown = ", ".join(h.suggestions[:MAX_SHOWN])
             remedies.append(
@@ -125,9 +133,67 @@ def _unknown_flags(text: str, case: Case) -> list[Remedy]:
     return remedies
 
 
+def _other_build(name: str, known: FlagHelp) -> Remedy:
+    """For a flag that the release has, and that its parser refused all the same."""
+    return Remedy(
+        title=f"Leave {name} out",
+        safety=Safety.RISKY,
+        why=f"{known.text}, and the SGLang that ran refuses it: it is another release or build",
+        edits=(EditTemplate("remove", name, None),),
+        risk=f"what {name} asked for is not done",
+    )
+
+
+def _ranged(h: FlagHelp, case: Case) -> FlagHelp:
+    """Where the release is one of several, the sentence names them all, not the newest as if it were known."""
+    if case.release_is_certain or case.release is None or not case.release_range:
+        return h
+    return replace(h, text=h.text.replace(f"SGLang {case.release} ", f"SGLang {case.release_range} "))
+
+
+def _ambiguous(flag: str, candidates: str, case: Case) -> list[Remedy]:
+    """For a beginning that fits several flags: the one that the option was called later, with the value that
+    was typed; else the person chooses."""
+    names = [name for name in _LONG.findall(candidates) if name != flag]
+    old = flag_table(None).get(flag)
+    same = same_option(old.dest) if old is not None else ()
+    union = flag_table(None)
+    right = [n for n in names if (spec := union.get(n)) is not None and spec.dest in same]
+    typed = next((u for u in case.document.command.flags if u.name == flag), None) if case.document else None
+    remedies = []
+    if len(right) == 1 and old is not None and typed is not None:
+        value = " ".join(map(shlex.quote, typed.values)) if len(typed.values) > 1 else "".join(typed.values)
+        add = EditTemplate("set", right[0], value) if typed.values else EditTemplate("add", right[0], None)
+        return [
+            Remedy(
+                title=f"Write {right[0]}",
+                safety=Safety.SAFE,
+                why=f"{flag} was the old name of {right[0]}",
+                edits=(EditTemplate("remove", flag, None), add),
+            )
+        ]
+    if len(right) == 1 and old is not None:
+        why = f"{flag} was the old name of {right[0]}"
+        remedies.append(Remedy(title=f"Write {right[0]}", safety=Safety.MANUAL, why=why))
+    else:
+        shown = ", ".join(names[:MAX_SHOWN])
+        remedies.append(
+            Remedy(
+                title="Write the option out" + (f": {shown}" if shown else ""),
+                safety=Safety.MANUAL,
+                why="argparse accepts a beginning only where it fits one option",
+                run=(f"python -m sglang.launch_server --help | grep -e {shlex.quote(flag)}",),
+            )
+        )
+    return remedies
+
+
+_LONG = lazy(r"(?<![\w-])--[a-zA-Z][\w-]*")
+
+
 def _fitting(h: FlagHelp, value: str | None, case: Case) -> FlagHelp:
     """Without a guess that would overwrite what was typed, or whose option cannot take the value."""
-    if h.kind is not HelpKind.NEAREST or case.document is None:
+    if h.kind is not HelpKind.NEAREST:
         return h
     guess = next((e for e in h.edits if e.op is not EditOp.REMOVE), None)
     spec = flag_table(case.release).get(guess.name) if guess is not None else None
@@ -136,6 +202,8 @@ def _fitting(h: FlagHelp, value: str | None, case: Case) -> FlagHelp:
     wrong_shape = (spec.arity == "switch") != (value is None) or (
         spec.type in ("int", "float") and value is not None and not _is_number(value)
     )
+    if spec.choices and value is not None and "$" not in value:
+        wrong_shape = wrong_shape or any(v not in map(str, spec.choices) for v in value.split())
     if wrong_shape or case.facts.look(f"flag.{spec.dest}") not in (UNKNOWN, None):
         removal = tuple(e for e in h.edits if e.op is EditOp.REMOVE)
         return replace(h, edits=removal, suggestions=(), sure=False, text=h.text.partition(";")[0])
@@ -148,38 +216,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return "$" in text
     return True
-
-
-_DIFFUSION = frozenset(
-    ("ulysses_degree", "ring_degree", "num_gpus", "sp_degree", "performance_mode", "model_type", "vae_path",
-     "enable_cfg_parallel", "dit_cpu_offload", "text_encoder_cpu_offload", "vae_cpu_offload", "pipeline_class_name")
-)  # fmt: skip
-
-
-def diffusion_command(case: Case) -> bool:
-    """Is it the parser of SGLang's image and video models that read the command? It has options of its own."""
-    return case.document is not None and any(u.dest in _DIFFUSION for u in case.document.command.flags)
-
-
-def _of_diffusion(text: str) -> list[Remedy]:
-    names = [name for name, _ in unknown_arguments(text)]
-    shown = ", ".join(names)
-    return [
-        Remedy(
-            title=f"Upgrade SGLang, if the model card or the documentation names {shown}",
-            safety=Safety.MANUAL,
-            why="options of image and video models come with the model that needs them, often only in a pre-release; "
-            "sglang serve --help lists what the installed release has",
-            run=("sglang serve --model-path MODEL --help", 'pip install --upgrade --pre "sglang[diffusion]"'),
-        ),
-        Remedy(
-            title=f"Leave {shown} out",
-            safety=Safety.RISKY,
-            why="this release's parser for image and video models does not know it",
-            edits=tuple(EditTemplate("remove", name, None) for name in names),
-            risk=f"what {shown} asked for is not done",
-        ),
-    ]
 
 
 def _upgrade_for(name: str, known: FlagHelp) -> Remedy:

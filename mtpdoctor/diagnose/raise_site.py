@@ -14,7 +14,6 @@ from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import deciding_frame, root_traceback
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.types import Safety
-from mtpdoctor.launch.render import command_line
 from mtpdoctor.records import dataclass
 from mtpdoctor.sglang.flags import FlagTable, flag_table
 from mtpdoctor.sglang.guards import Candidate, candidate_edits, config_read, flags_read, guard_words
@@ -100,7 +99,7 @@ def _fix(candidate: Candidate, case: Case, knowledge: Knowledge) -> Fix | None:
         risk="read off the source, not known from experience; it may give up what the option was for",
         edits=proof.edits,
         run=(),
-        command=command_line(proof.document.command),
+        command=proof.document.line,
         verified=proof.verified,
         notes=proof.notes,
         diff=diff_of(case.document, proof.document),

@@ -27,7 +27,6 @@ from mtpdoctor.kb.resolution import resolved
 from mtpdoctor.kb.templates import resolve_edit, resolve_remedy
 from mtpdoctor.kb.types import ALWAYS, EditTemplate, Match, Remedy, Rule, Safety
 from mtpdoctor.launch.document import LaunchDocument
-from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Edit, EditOp, FlagUse, Form
 from mtpdoctor.log.types import Stage
 from mtpdoctor.records import dataclass, replace
@@ -122,6 +121,9 @@ def _fix(
         if note:
             notes.append(note)
         edits.extend(spelled)
+    if contradictory(edits):
+        return None
+    edits = removals_first(edits)
     if impossible(edits, facts, case.release) is not None:
         return None
     changing = without_those_in_force(edits, facts, case.release)
@@ -161,12 +163,23 @@ def _fix(
         safety=Safety.RISKY.value if proof.risks else fix.safety,
         risk="; ".join(dict.fromkeys(r for r in (fix.risk, *proof.risks) if r)) or None,
         edits=proof.edits,
-        command=command_line(fixed.command) if fixed else None,
+        command=fixed.line if fixed else None,
         diff=diff_of(case.document, fixed) if fixed else None,
         document=fixed,
         verified=proof.verified,
         notes=fix.notes + proof.notes,
     )
+
+
+def contradictory(edits: Sequence[Edit]) -> bool:
+    """Do they write the very flag that they take out? So a new name spelled for a release that has the old one."""
+    gone = {e.name for e in edits if e.op is EditOp.REMOVE}
+    return any(e.op in (EditOp.SET, EditOp.ADD) and e.name in gone for e in edits)
+
+
+def removals_first(edits: Sequence[Edit]) -> list[Edit]:
+    """In an order that loses nothing: a flag is taken out under all its names, the new one too."""
+    return sorted(edits, key=lambda e: e.op is not EditOp.REMOVE)
 
 
 def _is_open(edit: Edit) -> bool:
@@ -234,6 +247,12 @@ def prove(
         unknown = flag_problems(document, releases)
         if set(unknown) - set(old_problems):
             return None
+        if unknown and case.release is not None and (renamed := _renamed(document, case.release, seen)):
+            document = renamed.document
+            seen.add(document.text)
+            edits += renamed.edits
+            notes.append(renamed.why)
+            continue
         if unknown:
             return Proof(document, edits, "none", (*notes, *unknown), risks)
         trial = case.with_document(document)
@@ -287,8 +306,8 @@ def _step(remedy: Remedy, rule: Rule, case: Case, facts: Facts, seen: set[str]) 
     spelled = [spell(e, case)[0] for e in filled.edits]
     if filled.missing or any(e is None for e in spelled):
         return None
-    edits = tuple(e for one in spelled if one is not None for e in one)
-    if any(_is_open(e) for e in edits):
+    edits = tuple(removals_first([e for one in spelled if one is not None for e in one]))
+    if contradictory(edits) or any(_is_open(e) for e in edits):
         return None
     try:
         document = case.document.apply(edits)
@@ -298,6 +317,29 @@ def _step(remedy: Remedy, rule: Rule, case: Case, facts: Facts, seen: set[str]) 
         return None
     risks = () if remedy.safety is Safety.SAFE else (filled.risk or filled.title,)
     return _Step(edits, document, f"also needed: {filled.title} ({rule.id})", risks)
+
+
+def _renamed(document: LaunchDocument, release: Release, seen: set[str]) -> _Step | None:
+    """The other flags of the command that the release has under another name, written so: its parser would
+    refuse them next."""
+    from mtpdoctor.sglang.help import HelpKind, explain_unknown
+
+    edits: list[Edit] = []
+    why: list[str] = []
+    table = flag_table(release)
+    for use in document.command.flags:
+        if table.resolve(use.name) is None and len(use.values) < 2:
+            helped = explain_unknown(use.name, release, use.values[0] if use.values else None)
+            if helped.kind is HelpKind.RENAMED and helped.sure and not any(map(_is_open, helped.edits)):
+                edits += removals_first(helped.edits)
+                why.append(helped.text)
+    if not edits or any("{" in (e.value or "") for e in edits):
+        return None
+    try:
+        after = document.apply(edits)
+    except UserError:
+        return None
+    return None if after.text in seen else _Step(tuple(edits), after, "; ".join(why))
 
 
 def merged_edits(first: tuple[Edit, ...], more: tuple[Edit, ...]) -> tuple[Edit, ...]:

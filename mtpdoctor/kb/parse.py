@@ -47,6 +47,7 @@ ROOTS = ("match", "exception", "last-exception")
 GENERATORS = (
     "unknown-flag",
     "bad-choice",
+    "ambiguous-flag",
     "package",
     "backend",
     "said",

@@ -22,6 +22,7 @@ from mtpdoctor.records import dataclass
 
 _PLACEHOLDER = lazy(r"\{([A-Za-z_][\w.\-]*)((?:\|[^{}|]+)*)\}")
 _FLAG = lazy(r"--?[A-Za-z][\w.-]*\Z")
+_TYPED = lazy(r"(?:(?<=\s)|^)(--?[A-Za-z][\w-]*)")
 _VARIABLE = lazy(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _CONTROL = lazy(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _MAX_TEXT = 300
@@ -197,10 +198,11 @@ _NUMERIC: dict[str, Callable[[float, float], float | None]] = {
     "floor_multiple": lambda v, n: int(v // n * n) if n > 0 else None,
     "largest_divisor_le": _largest_divisor_le,
 }
-FILTERS = frozenset(_NUMERIC) | {"default", "lower"}
+FILTERS = frozenset(_NUMERIC) | {"default", "lower", "flags"}
 _ARGUMENT: dict[str, type | None] = dict.fromkeys(_NUMERIC, float) | {
     "int": None,
     "lower": None,
+    "flags": None,
     "default": str,
 }
 
@@ -221,6 +223,9 @@ def _value(placeholder: Placeholder, facts: Facts, captures: Mapping[str, str] |
             continue
         if name == "lower":
             value = str(value).lower()
+            continue
+        if name == "flags":  # of arguments as they were typed, without their values
+            value = ", ".join(dict.fromkeys(_TYPED.findall(str(value)))) or value
             continue
         number: Any = _as_number(value)
         operand: Any = argument if argument else 0

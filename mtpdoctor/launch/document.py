@@ -9,6 +9,7 @@ from mtpdoctor.launch.edits import CONTAINER_OPS, command_of, holds, site_splice
 from mtpdoctor.launch.flags import FlagTable, default_table
 from mtpdoctor.launch.forms.reading import detect_form, read_sites
 from mtpdoctor.launch.layers import Splice, splice_all
+from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Edit, Form, LaunchCommand
 from mtpdoctor.launch.words import Site
 from mtpdoctor.records import dataclass
@@ -33,6 +34,15 @@ class LaunchDocument:
             if rank and rank[-1] == "0":
                 return command
         return self.commands[0]
+
+    @property
+    def line(self) -> str:
+        """The command in one line to paste. Where another program carries it (a container's ``exec``, numactl,
+        ``bash -c``) the line as it stands: without that the server starts elsewhere."""
+        site = self.sites[self.commands.index(self.command)]
+        if self.form is Form.SHELL and (site.before or site.carriers):
+            return self.text.strip()
+        return command_line(self.command)
 
     @property
     def launches(self) -> tuple[tuple[int, ...], ...]:

@@ -24,7 +24,7 @@ _LAUNCH = lazy(
 )
 _FLAG = lazy(r"\s--?[a-zA-Z]|\s\$?\{?\w*MODEL|\s\\?$")
 _PROMPT = lazy(
-    r"^\s*(?:\[[^\]\s]*\]\s*)?(?:(?:\([\w.-]+\)\s*)*[\w.-]+@[\w.-]+(?::[^$#>]*)?[$#>]\s+|[\w.~/-]*[$#]\s+|>{1,3}\s+|\++\s+|%\s+)"
+    r"^\s*(?:\[[\w.-]+@[\w.-]+ [^\]\s]{1,80}\][$#%]\s+)|^\s*(?:\[[^\]\s]*\]\s*)?(?:(?:\([\w.-]+\)\s*)*[\w.-]+@[\w.-]+(?::[^$#>]*)?[$#>]\s+|[\w.~/-]*[$#]\s+|>{1,3}\s+|\++\s+|%\s+)"
 )
 _LABEL = lazy(
     r"(?i)^\s*(?:\[[^\]]{0,40}\]\s*)?(?:-?\s*)(?:(?:the )?(?:full |launch(?:ing)?|start(?:ing)?|run(?:ning)?|exec(?:uting)?|server|sglang"
@@ -204,7 +204,7 @@ def _plausible_prefix(before: str) -> bool:
     return bool(
         re.match(
             r"^(?:exec|env|nohup|numactl|sudo|time|timeout|docker|podman|nerdctl|srun|mpirun|ssh|bash|sh|taskset|uv|uvx|conda|nsys|ncu"
-            r"|torchrun|setsid|stdbuf|apptainer|singularity|kubectl|cd|export|source|\.|set|python[\d.]*|ExecStart=?\S*|xargs|script"
+            r"|torchrun|setsid|stdbuf|apptainer|singularity|ch-run|shifter|sarus|udocker|crictl|kubectl|cd|export|source|\.|set|python[\d.]*|ExecStart=?\S*|xargs|script"
             r"|micromamba|poetry|pixi|ray|accelerate|strace|gdb|nice|ionice|chroot|gosu|tini|dumb-init|catchsegv|enroot|pdsh|CMD|RUN|ENTRYPOINT)$",
             first,
         )

@@ -6,7 +6,6 @@ from typing import Any
 
 from mtpdoctor.diagnose.check import CheckReport, Problem
 from mtpdoctor.diagnose.types import Report
-from mtpdoctor.launch.render import command_line
 from mtpdoctor.report.clean import Cleaner
 from mtpdoctor.report.json import fix_to_json
 
@@ -23,7 +22,7 @@ def check_to_json(report: CheckReport) -> dict[str, Any]:
         "sglang_version": clean.maybe(report.sglang_version),
         "source": report.source,
         "problems": [_problem(p, clean) for p in report.problems],
-        "fixed_command": clean.text(command_line(report.fixed.command)) if report.fixed else None,
+        "fixed_command": clean.text(report.fixed.line) if report.fixed else None,
         "resolved": _plain(report.resolved, clean),
         "command": clean.text(report.command),
         "warnings": [clean.text(w) for w in report.warnings],

@@ -7,7 +7,6 @@ from typing import Any
 
 from mtpdoctor.diagnose.check import CheckReport, Problem
 from mtpdoctor.kb.fact_names import fact_words
-from mtpdoctor.launch.render import command_line
 from mtpdoctor.release import release_or_none
 from mtpdoctor.report.check_json import as_report
 from mtpdoctor.report.command import wrapped
@@ -95,12 +94,12 @@ class _CheckPage(Page):
                 yield from self.prose("No set of safe fixes makes it start: choose by hand.", indent="")
             return
         shown = self.decisive if self.verbose else self.decisive[:SHORT]
-        if any(f.command == command_line(fixed.command) for p in shown for f in p.fixes[:SHORT]):
+        if any(f.command == fixed.line for p in shown for f in p.fixes[:SHORT]):
             return
         yield ""
         yield self.style("bold", "With every safe fix")
         yield ""
-        yield from wrapped(self.clean.text(command_line(fixed.command)), self.width)
+        yield from wrapped(self.clean.text(fixed.line), self.width)
 
     def missing(self) -> str:
         """Which facts are not known, in words."""

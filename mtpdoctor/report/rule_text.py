@@ -23,6 +23,7 @@ _GENERATED = {
     "module": "Remedies are computed: the package that the module comes from, as the release in use asks for it.",
     "entry": "Remedies are computed: the typed options behind the right program.",
     "unknown-flag": "Remedies are computed: the nearest flags of the release in use.",
+    "ambiguous-flag": "Remedies are computed: the flag that the old name became, else the candidates of the message.",
     "bad-choice": "Remedies are computed: the choices of the flag in the release in use.",
     "package": "Remedies are computed: the version of the package that the release in use asks for.",
     "backend": "Remedies are computed: the option that chooses the failing backend, and its other choices.",

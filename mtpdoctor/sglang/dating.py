@@ -13,12 +13,18 @@ from mtpdoctor.sglang.frames import releases_of_frames
 from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.store import read_table, release_order
 
+# The rest of an image's file name after "sglang", as enroot and apptainer write them
+IMAGE_FILE = (
+    r"(?:[-_][a-z]+)*[-_+:]v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)(?![.]?\d)[\w.+-]*"
+    r"\.(?:sif|sqsh|squashfs|simg|tar)\b"
+)
 # Lines that name the release: pip and image names, server info, package lists, wheel and dist-info paths.
 _VERSION_LINES = (
     lazy(r"\bsglang(?:\[[\w,]+\])?\s*==\s*(?P<v>\d+\.\d+[\w.]*)"),
     lazy(r"\bsglang[ -]v?(?P<v>\d+\.\d+\.\d+[\w.]*?)(?=-py3|-cp3|\.dist-info|[\s,)\]'\"]|$)"),
     lazy(r"\bsglang(?:_version|[ _]version)?['\"]?\s*[:=]\s*['\"]?v?(?P<v>\d+\.\d+\.\d+[\w.]*)", re.I),
-    lazy(r"\b(?:lmsysorg/)?sglang:v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)"),
+    lazy(r"\b(?:lmsysorg/)?sglang(?:-[a-z0-9]+)*:v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)"),
+    lazy(rf"\bsglang{IMAGE_FILE}"),
     lazy(r"\bSGLang\s+v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)\b"),
 )
 _KERNEL = lazy(r"\b(?P<name>sgl[-_]kernel|sglang[-_]kernel)\s*(?:==|-|\s)\s*v?(?P<v>\d+\.\d+[\w.]*)")
@@ -161,9 +167,13 @@ def date(
     frames: Sequence[tuple[str, int, str]] = (),
     packages: Mapping[str, str] | None = None,
     usage: Iterable[str] = (),
+    unknown: Sequence[str] = (),
+    ambiguous: str | None = None,
 ) -> Dating:
     """Combine what a log shows. A release named outright decides; else the ``server_args`` line, a usage
     text (its lines), frames and kernel packages narrow the range, each only as far as it leaves something.
+
+    ``unknown``, ``ambiguous``: flags that the parser refused as such; they narrow what a usage text leaves.
     """
     if version is not None:
         return Dating((version,), (f"the log names SGLang {version}",))
@@ -186,8 +196,17 @@ def date(
         from mtpdoctor.sglang.usage import flags_of_usage, releases_of_usage
 
         listed = flags_of_usage(usage)
-        found = releases_of_usage(listed)
-        narrow(found, f"the {len(listed)} flags of the usage text are those of {_range(found)}")
+        by_usage = releases_of_usage(listed, unknown, ambiguous)
+        said = _range(by_usage.releases)
+        narrow(
+            by_usage.releases,
+            f"the {len(listed)} flags of the usage text are those of {said}"
+            if by_usage.whole
+            else f"of the releases that refuse {', '.join(unknown) or ambiguous}, {said} have the most of the "
+            f"{len(listed)} flags that the log shows of the usage text"
+            if unknown or ambiguous
+            else f"{said} have the {len(listed)} flags that the log shows of the usage text",
+        )
     if frames:
         texts, used = releases_of_frames(releases_folder(), frames)
         releases = sorted(map(release_order, texts))

@@ -12,6 +12,7 @@ from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable, flag_table
 from mtpdoctor.sglang.options import absence, move, parse_edit, same_option, translate_name
+from mtpdoctor.sglang.other_parsers import ROUTER, owner_of
 from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.store import read_table, release_order
 
@@ -73,6 +74,9 @@ def explain_unknown(name: str, release: Release | None, value: str | None = None
         return helped
     if foreign is not None:
         return foreign
+    elsewhere = _elsewhere(name, tidy, value, known)
+    if elsewhere is not None:
+        return elsewhere
     candidates = table.beginning(tidy)
     if len({s.name for s in candidates}) > 1:
         names = tuple(dict.fromkeys(s.name for s in candidates))
@@ -145,6 +149,30 @@ def _foreign(tidy: str, table: FlagTable) -> FlagHelp | None:
     names = tuple(e.name for e in edits[1:])
     target = f"; SGLang has {' '.join(names)}" if names else ""
     return FlagHelp(HelpKind.FOREIGN, f"{tidy} is {of}{target}: {row['why']}", tuple(edits), names)
+
+
+_ROLES = frozenset(("decode", "prefill", "worker", "router"))
+
+
+def _elsewhere(name: str, tidy: str, value: str | None, known: Release) -> FlagHelp | None:
+    """An option of another program of SGLang's; or one, by its value, that only the router could have."""
+    owner = owner_of(tidy)
+    remove = (Edit(EditOp.REMOVE, name),)
+    if owner is not None:
+        return FlagHelp(
+            HelpKind.FOREIGN, f"{name} is no option of the server but of {owner}: give it there", remove
+        )
+    if (
+        value is not None
+        and "://" in value
+        and any(word.rstrip("s") in _ROLES for word in tidy[2:].split("-"))
+    ):
+        text = (
+            f"SGLang {known} has no {name}: servers are not told of each other's addresses; the router is "
+            f"({ROUTER} --pd-disaggregation --prefill URL --decode URL)"
+        )
+        return FlagHelp(HelpKind.FOREIGN, text, remove)
+    return None
 
 
 def _nearest(name: str, tidy: str, table: FlagTable, known: Release) -> FlagHelp:

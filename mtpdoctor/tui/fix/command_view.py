@@ -8,7 +8,6 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from mtpdoctor.launch.render import command_line
 from mtpdoctor.report.command import diff, wrapped
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.shown import cleaner_of
@@ -69,7 +68,7 @@ def to_copy(session: Session, as_diff: bool) -> tuple[str, str] | None:
     if as_diff and chosen.diff and in_a_file(session):
         return chosen.diff, "the diff"
     document = chosen.document or (session.base if chosen.command is None else None)
-    command = command_line(document.command) if document is not None else chosen.command
+    command = document.line if document is not None else chosen.command
     return (command, "the command") if command is not None else None
 
 
@@ -77,7 +76,7 @@ def command_content(session: Session, width: int) -> Content:
     """The chosen command, else the one as it is, broken for pasting; what is new in it is marked."""
     clean = cleaner_of(session)
     chosen = session.chosen
-    base = command_line(session.base.command) if session.base is not None else None
+    base = session.base.line if session.base is not None else None
     command = chosen.command or base
     if command is None:
         return Content.styled("no launch command is known: neither given nor in the log", "$text-muted")
@@ -107,7 +106,7 @@ def diff_content(session: Session) -> Content:
     if in_a_file(session) and chosen.diff:
         rows = [(row[:1], row) for row in clean.text(chosen.diff).splitlines()]
     else:
-        pairs = diff(command_line(base.command), chosen.command, chosen.edits)
+        pairs = diff(base.line, chosen.command, chosen.edits)
         rows = [(sign, f"{sign} {clean.line(unit)}") for sign, unit in pairs]
     if not rows:
         return Content.styled("nothing changes", "$text-muted")

@@ -19,7 +19,7 @@ def launched_document(session: Session, command: str) -> LaunchDocument:
 
     Raises UserError when no server is started in it."""
     for document in (session.chosen.document, session.base):
-        if document is not None and command in (command_line(document.command), document.text):
+        if document is not None and command in (document.line, command_line(document.command), document.text):
             return document
     return read_launch(command)
 

@@ -1,0 +1,114 @@
+"""Flags that another parser of SGLang than the language server's refused: the router's, or that of the server
+for image and video models."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from mtpdoctor.case import Case
+from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
+from mtpdoctor.patterns import lazy
+from mtpdoctor.sglang.flags import flag_table
+from mtpdoctor.sglang.other_parsers import ROUTER, diffusion_flags, diffusion_since, router_flags
+
+_PROGRAM = lazy(r"(?P<program>[\w./-]+(?: serve)?): error: ")
+_ROUTER = lazy(r"(?:launch_router|sglang[-_]router|\bsmg\b|sglang-model-gateway)")
+_DIFFUSION_SEEN = lazy(r"sglang[./]multimodal_gen|[Dd]etected diffusion model|serve backend 'diffusion'")
+_LINES = 1200  # before the error; longer than any usage text
+
+_DIFFUSION = frozenset(
+    ("ulysses_degree", "ring_degree", "num_gpus", "sp_degree", "performance_mode", "model_type", "vae_path",
+     "enable_cfg_parallel", "dit_cpu_offload", "text_encoder_cpu_offload", "vae_cpu_offload", "pipeline_class_name")
+)  # fmt: skip
+
+
+def parser_of(match: Match, case: Case) -> str:
+    """Whose parser wrote the error: "router", "diffusion" or "server"."""
+    found = _PROGRAM.search(match.line.text)
+    program = found["program"] if found else ""
+    if _ROUTER.search(program):
+        return "router"
+    if program.endswith("launch_server.py"):
+        return "server"
+    if case.reading is not None and case.attempt is not None:
+        first = max(case.attempt.first[1], match.line.number - _LINES)
+        lines = case.reading.hits.window(match.line.file, first, match.line.number - 1)
+        if any(_DIFFUSION_SEEN.search(line.text) for line in lines):
+            return "diffusion"
+    typed = case.document.command.flags if case.document is not None else ()
+    return "diffusion" if any(use.dest in _DIFFUSION for use in typed) else "server"
+
+
+def of_router(flags: Sequence[tuple[str, str | None]]) -> list[Remedy]:
+    """For flags that the router refused."""
+    out = []
+    known = router_flags()
+    for name, _ in flags:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+        if near:
+            title, why = f"Write {near[0]}", f"the router has no {name}; {near[0]} comes closest"
+        elif name in flag_table(None):
+            title = f"Give {name} to the server, not to the router"
+            why = f"{name} is an option of sglang.launch_server; the router only passes requests on"
+        else:
+            title, why = f"Leave {name} out of the router's command", f"the router has no {name}"
+        out.append(Remedy(title=title, safety=Safety.MANUAL, why=why, run=(f"{ROUTER} --help",)))
+    return out
+
+
+def of_diffusion(flags: Sequence[tuple[str, str | None]], case: Case) -> list[Remedy]:
+    """For flags that the server for image and video models refused."""
+    names = [name for name, _ in flags]
+    shown = ", ".join(names)
+    since = {name: diffusion_since(name, case.release) for name in names}
+    near = {
+        name: close[0]
+        for name in names
+        if since[name] is None
+        and (close := difflib.get_close_matches(name, diffusion_flags(), n=1, cutoff=0.85))
+        and close[0] != name
+    }
+    of_server = [name for name in names if name in flag_table(None) and name not in near]
+    why = "the server for image and video models has options of its own and does not know it"
+    if of_server:
+        why += f"; {', '.join(of_server)} is an option of the server for language models"
+    out = [
+        Remedy(
+            title=f"Leave {shown} out",
+            safety=Safety.RISKY,
+            why=why,
+            edits=tuple(EditTemplate("remove", name, None) for name in names),
+            risk=f"what {shown} asked for is not done",
+        )
+    ]
+    out += [
+        Remedy(
+            title=f"Write {right}",
+            safety=Safety.MANUAL,
+            why=f"the server for image and video models has no {name}; {right} comes closest",
+            run=("sglang serve --model-path MODEL --help",),
+        )
+        for name, right in near.items()
+    ]
+    came = {name: first for name, first in since.items() if first is not None}
+    if came:
+        said = ", ".join(f"{name} (came with {first})" for name, first in came.items())
+        out.append(
+            Remedy(
+                title=f"Upgrade SGLang for {said}",
+                safety=Safety.MANUAL,
+                why="later releases of the server for image and video models have it",
+                run=('pip install --upgrade "sglang[diffusion]"',),
+            )
+        )
+    elif not near and not of_server:
+        upgrade = Remedy(
+            title=f"Upgrade SGLang, if the model card or the documentation names {shown}",
+            safety=Safety.MANUAL,
+            why="options of image and video models come with the model that needs them, often only in a "
+            "pre-release; sglang serve --help lists what the installed release has",
+            run=("sglang serve --model-path MODEL --help", 'pip install --upgrade --pre "sglang[diffusion]"'),
+        )
+        out.insert(0, upgrade)
+    return out
