@@ -230,7 +230,8 @@ def _where_to_look(cause: Cause, case: Case) -> tuple[str, ...]:
 def with_facts(cause: str, match: Match, case: Case) -> str:
     """The cause, and what the facts of the releases say of it, for a rule whose remedies come from them."""
     if not any(
-        remedy.generate in ABOUT_MODELS or remedy.generate == "symbol" for remedy in match.rule.remedies
+        remedy.generate in ABOUT_MODELS or remedy.generate in ("symbol", "block", "host-cache")
+        for remedy in match.rule.remedies
     ):
         return cause
     from mtpdoctor.diagnose.kinds import said_of  # few rules have them

@@ -59,6 +59,8 @@ GENERATORS = (
     "model-type",
     "symbol",
     "third-party",
+    "block",
+    "host-cache",
 )
 
 _ID = lazy(r"MTP[0-9]{4}$")

@@ -71,6 +71,11 @@ LITERALS = (
     "NCCL INFO",
     *_installed.LITERALS,
     *(literal for literal, _ in SAID),
+    "GB host memory for",
+    "Limits:",
+    "Requests:",
+    "memory:  ",
+    "memory: usage",
 )
 
 _RELEASES = tuple(
@@ -172,6 +177,10 @@ _EXPORT = lazy(
     r"^(?:\S*[$#%] |\++ )?export ((?:NCCL|GLOO|TP_SOCKET|CUDA|SGLANG|SGL|TORCH|PYTORCH|UCX|MC|HSA|HIP|ROCM|ASCEND|HCCL|NVSHMEM|TRITON|OMP)_\w+)"
     r"=[\"']?([\w.,:/+-]+)[\"']?\s*$"
 )
+_HOST_POOL = lazy(r"Allocating (\d+(?:\.\d+)?) GB host memory for (.{3,40})")
+_LIMIT = lazy(r"^\s*memory:\s+(\d+(?:\.\d+)?)([KMGT]i?)\s*$")  # of a pod, under "Limits:"
+_USAGE = lazy(r"memory: usage \d+kB, limit (\d+)kB")  # of a container, by the kernel
+_UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _VISIBLE = lazy(r"os\.environ\.get\('CUDA_VISIBLE_DEVICES'\)=(None|'[^']*')")
 
 
@@ -196,6 +205,8 @@ class Observer:
         self._seen: dict[str, Observation] = {}
         self._first_rank: dict[str, str | None] = {}
         self._last_ranks: dict[str, Line] = {}  # of pipeline stages, and a line of each
+        self._host_pools: dict[tuple[str | None, str], tuple[float, Line]] = {}  # GB, by rank and what for
+        self._limits = False  # the lines that follow are a pod's limits, not its requests
         self._pool_ends: list[float] = []  # free after each pool of the first rank that showed one
 
     def feed(self, line: Line) -> None:
@@ -223,6 +234,27 @@ class Observer:
         if "incompatible" in text or "installed " in text or "==" in text or "version" in text or "sglang" in text or "FlagOS" in text:
             self._packages(line, text)
         self._hardware(line, text)
+        self._host_memory(line, text)
+
+    def _host_memory(self, line: Line, text: str) -> None:
+        if "GB host memory for" in text and (m := _HOST_POOL.search(text)):
+            self._host_pools.setdefault((line.rank, m[2]), (float(m[1]), line))
+        elif "Limits:" in text or "Requests:" in text:
+            self._limits = "Limits:" in text
+        elif "memory: " in text:
+            if self._limits and (m := _LIMIT.match(line.body)):
+                self._note("log.memory_limit_gib", round(float(m[1]) * _UNITS[m[2]] / 2**30, 2), line)
+            elif (m := _USAGE.search(text)) and int(m[1]) < 2**43:  # more means: none
+                self._note("log.memory_limit_gib", round(int(m[1]) / 2**20, 2), line)
+
+    def _host_sums(self) -> None:
+        """The host pools of the hierarchical cache over all ranks that show them, GB of 10^9 bytes."""
+        line = next(iter(self._host_pools.values()))[1]
+        kv = sum(size for (_, what), (size, _) in self._host_pools.items() if "hierarchical KV" in what)
+        total = sum(size for size, _ in self._host_pools.values())
+        self._note("log.host_pools_gb", round(total, 2), line)
+        self._note("log.host_kv_pools_gb", round(kv, 2), line)
+        self._note("log.host_pool_ranks", len({rank for rank, _ in self._host_pools}), line)
 
     def _packages(self, line: Line, text: str) -> None:
         """What was installed last counts."""
@@ -319,6 +351,8 @@ class Observer:
     def finish(self) -> tuple[Observation, ...]:
         if self._last_ranks:
             self._stages()
+        if self._host_pools:
+            self._host_sums()
         if (wanted := self._seen.get("log.oom_wanted_gib")) is not None:  # known not to be there
             self._note("log.draft_pools", None, wanted.line)
         return tuple(sorted(self._seen.values(), key=lambda o: (o.line.key, o.name)))

@@ -57,13 +57,26 @@ def memory_sum(
         terms=tuple(_terms(budget, seen)),
         counts=tuple(_counts(budget, seen)),
         fits=False if failed else fits,
-        left_gib=budget.remaining,
+        left_gib=_left(budget, seen, failed),
         advice=advise(trouble, budget, limits, seen),
         missing=missing if fits is None else (),
         notes=tuple(n for n in (words, *_notes(budget, limits, model, weights, fits is True)) if n),
         trouble=trouble.value,
         numbers=_numbers(budget, limits, seen, trouble, is_sure(case, model, budget, limits, seen, foreseen)),
     )
+
+
+def _left(budget: Budget, seen: Printed, failed: bool) -> float | None:
+    """After everything. Of a launch with a log whose pools cannot be computed: what the log prints, else what the
+    terms leave, and nothing where one of them is not known."""
+    if not failed or budget.pools is not None or budget.remaining is None or budget.remaining < 0:
+        return budget.remaining
+    if seen.ready is not None:
+        return seen.ready
+    if seen.kv is None:
+        return None
+    after = budget.after if budget.after is not None else (budget.before or 0.0) - (budget.weights or 0.0)
+    return after - seen.kv - (seen.draft_kv or 0.0) - (seen.state or 0.0) - (seen.spec_state or 0.0) - budget.outside
 
 
 def _undecided(launch: Launch, model: ModelFacts | None, fits: bool) -> str | None:

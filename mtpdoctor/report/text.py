@@ -198,15 +198,17 @@ class Page:
 
     # -- fixes ---------------------------------------------------------------------------------
     def fixes(self, fixes: Sequence[Fix]) -> Iterator[str]:
-        shown = fixes if self.verbose else fixes[:SHORT]
-        best = next((f for f in shown if f.command), None)
-        for number, fix in enumerate(shown, 1):
+        numbered = list(enumerate(fixes, 1))
+        # A safe fix is never hidden behind others.
+        shown = [(n, f) for n, f in numbered if self.verbose or n <= SHORT or f.safety == "safe"]
+        best = next((f for _, f in shown if f.command), None)
+        for number, fix in shown:
             yield ""
             name = "Fix" if len(fixes) == 1 else f"Fix {number}"
             yield from self.fix(fix, name, full=self.verbose or fix is best)
-        if len(fixes) > len(shown):
+        if more := len(fixes) - len(shown):
             yield ""
-            yield self.style("dim", f"{len(fixes) - len(shown)} more fixes: --verbose")
+            yield self.style("dim", f"{more} more fix{'es' if more > 1 else ''}: --verbose")
 
     def fix(self, fix: Fix, name: str, *, full: bool) -> Iterator[str]:
         safety = self.style(_SAFETY.get(fix.safety, "bold"), fix.safety)

@@ -41,6 +41,14 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.split import split_remedies
 
         return split_remedies(case)
+    if generator == "block":
+        from mtpdoctor.diagnose.kinds.blocks import block_remedies
+
+        return block_remedies(match, case)
+    if generator == "host-cache":
+        from mtpdoctor.diagnose.kinds.host_cache import host_cache_remedies
+
+        return host_cache_remedies(match, case)
     if generator == "architecture":
         from mtpdoctor.diagnose.kinds.architecture import architecture_remedies
 
@@ -72,6 +80,14 @@ def said_of(match: Match, case: Case) -> str:
             from mtpdoctor.diagnose.kinds.model_type import model_type_said
 
             return model_type_said(match, case)
+        if remedy.generate == "block":
+            from mtpdoctor.diagnose.kinds.blocks import block_said
+
+            return block_said(match, case)
+        if remedy.generate == "host-cache":
+            from mtpdoctor.diagnose.kinds.host_cache import host_cache_said
+
+            return host_cache_said(match, case)
         if remedy.generate == "symbol":
             from mtpdoctor.diagnose.kinds.symbol import symbol_said
 

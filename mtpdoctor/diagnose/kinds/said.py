@@ -273,7 +273,7 @@ def _edit(named: _Named, text: str, case: Case) -> Remedy | None:
             edits=(EditTemplate("remove", spec.name),),
             risk="what the option asked for is not done",
         )
-    if not named.value and spec.choices and (value := _listed(spec, text, case)) is not None:
+    if not named.value and spec.choices and spec.arity == "one" and (value := _listed(spec, text, case)) is not None:
         return Remedy(
             title=f"Take a value that the message lists: {spec.name} {value}",
             safety=Safety.RISKY,

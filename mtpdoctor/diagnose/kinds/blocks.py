@@ -1,0 +1,198 @@
+"""Which split of a matrix is a multiple of its quantization block, by the sizes that the message gives."""
+
+from __future__ import annotations
+
+from mtpdoctor.case import Case
+from mtpdoctor.diagnose.kinds.upgrade import upgrade_remedies
+from mtpdoctor.facts import UNKNOWN
+from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
+from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass, replace
+from mtpdoctor.sglang.flags import flag_table
+
+# Of the message: an expert's matrix is cut over the ranks that share one expert, others over all ranks.
+_EXPERT = lazy(r"gate's and up's weight|down's weight|quantized MoE models")
+_MOE_SIZES = lazy(r"moe_intermediate_size=(\d+) / moe_tp_size=(\d+)")
+_ATTENTION = lazy(r"(?i)attn|attention|\bq(?:kv)?_|\b[kvo]_proj")
+_MODEL_FILE = "/models/"
+_ASSIGNED = lazy(r"^self\.(\w+) = ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    whole: int  # columns (or rows) of the matrix over all ranks that share it
+    ways: int  # ranks that share it
+    block: int
+    expert: bool
+    layer: str  # what the model calls it, "" where no frame says
+
+    def divides(self, ways: int) -> bool:
+        return self.whole % ways == 0 and (self.whole // ways) % self.block == 0
+
+    @property
+    def fewer(self) -> int | None:
+        """The most ranks, fewer than now, over which whole blocks can be shared out."""
+        fitting = (n for n in range(self.ways - 1, 0, -1) if self.ways % n == 0 and self.divides(n))
+        return next(fitting, None)
+
+
+def block_remedies(match: Match, case: Case) -> list[Remedy]:
+    """Experts kept whole, fewer ranks, pipeline stages - each only where the sizes say that it helps. Nothing
+    of that where even the whole matrix is no multiple of the block."""
+    split = _split(match, case)
+    other = Remedy(
+        title="Use a checkpoint of the model with other blocks, or without block quantization",
+        safety=Safety.MANUAL,
+        why="what has to divide is given by the quantization_config of the checkpoint",
+    )
+    if split is None:
+        return [other]
+    if not split.divides(1):
+        later = [
+            replace(
+                r,
+                why=f"the matrix is {split.whole} wide as a whole, so no --tp-size helps; later releases leave "
+                f"more layers unquantized, as the checkpoint has them",
+            )
+            for r in upgrade_remedies(case)
+        ]
+        return [
+            *later,
+            replace(other, title="Use a checkpoint that leaves this layer unquantized, or a BF16 one"),
+        ]
+    remedies = _whole_experts(split, case) if split.expert else []
+    tp = _number(case, "arg.tp_size")
+    if split.fewer is not None and tp:
+        remedies += _fewer(split, tp, tp * split.fewer // split.ways, case)
+    return [*remedies, other]
+
+
+def _whole_experts(split: _Split, case: Case) -> list[Remedy]:
+    table, tp = flag_table(case.release), _number(case, "arg.tp_size")
+    out = []
+    if tp and tp > 1 and table.by_dest("ep_size") is not None:
+        out.append(
+            Remedy(
+                title=f"Keep each expert whole: --ep-size {tp}",
+                safety=Safety.RISKY,
+                why=f"experts are shared out instead of cut, and the whole {split.whole} is {split.whole // split.block} "
+                f"blocks of {split.block}; all GPUs stay in use",
+                edits=(EditTemplate("set", "--ep-size", str(tp)),),
+                risk="the load of the ranks depends on which experts are asked for; not every MoE backend has it",
+            )
+        )
+    backend = table.by_dest("moe_runner_backend")
+    now = str(case.facts.look("arg.moe_runner_backend"))
+    if "mxfp4" in now and backend is not None and "marlin" in {str(c) for c in backend.choices or ()}:
+        out.append(
+            Remedy(
+                title="Let Marlin compute the MXFP4 experts: --moe-runner-backend marlin",
+                safety=Safety.RISKY,
+                why=f"another layout of the weights; {now} is what asks for the block here",
+                edits=(EditTemplate("set", "--moe-runner-backend", "marlin"),),
+                risk="slower on GPUs with FP4 of their own; this release may check the same size for it",
+            )
+        )
+    return out
+
+
+def _fewer(split: _Split, tp: int, fewer: int, case: Case) -> list[Remedy]:
+    nodes = _number(case, "arg.nnodes") or 1
+    if fewer % nodes:
+        return []
+    assert split.fewer is not None
+    share = f"a rank then gets {split.whole // split.fewer} = {split.whole // split.fewer // split.block} x {split.block}"
+    out = [
+        Remedy(
+            title=f"Split over fewer GPUs: --tp-size {fewer}",
+            safety=Safety.RISKY,
+            why=share,
+            edits=(EditTemplate("set", "--tp-size", str(fewer)),),
+            risk=f"the weights then have to fit on {fewer} GPU{'s' if fewer > 1 else ''}",
+        )
+    ]
+    if not split.expert and _ATTENTION.search(split.layer) and fewer < tp:
+        out.append(
+            Remedy(
+                title=f"Attention in {tp // fewer} groups of {fewer} (DP attention), all GPUs in use",
+                safety=Safety.RISKY,
+                why=share,
+                edits=(
+                    EditTemplate("add", "--enable-dp-attention"),
+                    EditTemplate("set", "--dp-size", str(tp // fewer)),
+                ),
+                risk="attention weights are held once a group; not every model has DP attention",
+            )
+        )
+    elif nodes == 1 and _number(case, "arg.pp_size") in (None, 1):
+        out.append(
+            Remedy(
+                title=f"--tp-size {fewer} in {tp // fewer} pipeline stages, all GPUs in use",
+                safety=Safety.RISKY,
+                why=share,
+                edits=(
+                    EditTemplate("set", "--tp-size", str(fewer)),
+                    EditTemplate("set", "--pp-size", str(tp // fewer)),
+                ),
+                risk="not every model and option goes with pipeline stages",
+            )
+        )
+    return out
+
+
+def block_said(match: Match, case: Case) -> str:
+    """The sizes of the failure in numbers; "" where the message does not give them."""
+    split = _split(match, case)
+    if split is None:
+        return ""
+    name = f" ({split.layer})" if split.layer else ""
+    cut = f"The matrix{name} is {split.whole} wide, cut {split.ways} ways into {split.whole // split.ways}"
+    if not split.divides(1):
+        return f"{cut}. Even whole it is no multiple of {split.block}: no --tp-size helps."
+    if split.fewer is None:
+        return f"{cut}."
+    return f"{cut}; it has {split.whole // split.block} blocks, which {split.fewer} ways divide."
+
+
+def _split(match: Match, case: Case) -> _Split | None:
+    text, captures = match.line.text, match.captures
+    block, width = captures.get("block", ""), captures.get("width", "")
+    expert = _EXPERT.search(text) is not None
+    if not block.isdigit() or int(block) < 1:
+        return None
+    if found := _MOE_SIZES.search(text):
+        whole, ways = int(found[1]), int(found[2])
+    else:
+        ways_now = _ways(case, expert)
+        if ways_now is None or not width.isdigit() or int(width) < 1:
+            return None
+        whole, ways = int(width) * ways_now, ways_now
+    return _Split(whole, ways, int(block), expert, _layer(match)) if ways > 0 else None
+
+
+def _ways(case: Case, expert: bool) -> int | None:
+    tp = _number(case, "arg.tp_size")
+    ep = _number(case, "arg.ep_size") or 1
+    if tp is None or (case.facts.look("arg.enable_dp_attention") is True and not expert):
+        return None  # attention and other layers are then cut differently
+    return tp // ep if expert and tp % ep == 0 else tp
+
+
+def _layer(match: Match) -> str:
+    """The attribute to which the innermost frame in the model's code assigns."""
+    if match.traceback is None:
+        return ""
+    for frame in reversed(match.traceback.frames):
+        if _MODEL_FILE in frame.path and (found := _ASSIGNED.match(frame.code.strip())):
+            return found[1]
+    return ""
+
+
+def _number(case: Case, name: str) -> int | None:
+    value = case.facts.look(name)
+    if value is UNKNOWN or value is None:
+        return None
+    try:
+        return int(str(value))
+    except ValueError:
+        return None
