@@ -2,7 +2,7 @@
 
 Their READMEs tell the figures of the first measurement and what each label means. The sets are no longer held out: the
 knowledge was widened by what it showed. So all of them hold here: the root line of every failed launch, a right remedy, no
-wrong one marked safe, nothing said of the launches that are well.
+wrong one marked safe, nothing said of the launches that are well; but for the few whose label says what is still ``open``.
 
 ``python tests/test_unseen_reports.py [NAME...]`` prints what is said of each (with names: only those, with every remedy).
 """
@@ -87,10 +87,16 @@ def test_every_log_has_its_label() -> None:
     for folder, labels in SETS.items():
         assert sorted(labels) == sorted(p.stem for p in folder.glob("*.log"))
     assert sum(map(len, SETS.values())) == len(LABELS), "a name is used twice"
-    assert len(FAILED) >= 120 and len(QUIET) >= 29
+    assert len(FAILED) >= 198 and len(QUIET) >= 45
 
 
-@pytest.mark.parametrize("name", FAILED)
+def _known_gap(name: str) -> Any:
+    """A launch whose label says what is not right yet (``open``): the test fails once it is."""
+    reason = LABELS[name].get("open")
+    return pytest.param(name, marks=pytest.mark.xfail(reason=reason, strict=True)) if reason else name
+
+
+@pytest.mark.parametrize("name", list(map(_known_gap, FAILED)))
 def test_root_and_remedy(name: str) -> None:
     label = LABELS[name]
     assert report(name)["outcome"] == "failed"

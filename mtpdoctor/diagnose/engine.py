@@ -65,7 +65,9 @@ def diagnose(
     if given.models_here and any(c.match and asks_memory(c.match.rule) for c in causality.causes):
         case = with_model_here(case)
     diagnoses = tuple(
-        _for_this_build(_diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge), cause, case)
+        _for_this_build(
+            _diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge), cause, case
+        )
         for i, cause in enumerate(causality.causes)
     )
     return Report(

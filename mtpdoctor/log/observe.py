@@ -231,7 +231,14 @@ class Observer:
             self._seen["log.accept_len"] = Observation("log.accept_len", value, line)
         if "sglang" in text.lower() and "release" not in self._seen and (release := release_in(text)):
             self._note("release", release, line)
-        if "incompatible" in text or "installed " in text or "==" in text or "version" in text or "sglang" in text or "FlagOS" in text:
+        if (
+            "incompatible" in text
+            or "installed " in text
+            or "==" in text
+            or "version" in text
+            or "sglang" in text
+            or "FlagOS" in text
+        ):
             self._packages(line, text)
         self._hardware(line, text)
         self._host_memory(line, text)

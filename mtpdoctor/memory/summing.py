@@ -76,7 +76,14 @@ def _left(budget: Budget, seen: Printed, failed: bool) -> float | None:
     if seen.kv is None:
         return None
     after = budget.after if budget.after is not None else (budget.before or 0.0) - (budget.weights or 0.0)
-    return after - seen.kv - (seen.draft_kv or 0.0) - (seen.state or 0.0) - (seen.spec_state or 0.0) - budget.outside
+    return (
+        after
+        - seen.kv
+        - (seen.draft_kv or 0.0)
+        - (seen.state or 0.0)
+        - (seen.spec_state or 0.0)
+        - budget.outside
+    )
 
 
 def _undecided(launch: Launch, model: ModelFacts | None, fits: bool) -> str | None:

@@ -41,7 +41,7 @@ _SPOKEN = tuple(
         ),
         (r"load[ _-]format", ("load_format",)),
         (r"pipeline[ _-]parallel\w*|pp|pp[ _]size", ("pp_size",)),
-        (r"tensor[ _-](?:model[ _-])?parallel\w*|tp|tp[ _]size|world[ _-]size", ("tp_size",)),
+        (r"tensor[ _-](?:model[ _-])?parallel\w*|tp|tp[ _]size", ("tp_size",)),
         (r"expert[ _-]parallel\w*|ep|ep[ _]size", ("ep_size",)),
         (r"dp[ _-]attention|data[ _-]parallel attention", ("enable_dp_attention", "dp_size")),
         (r"data[ _-]parallel\w*|dp[ _]size", ("dp_size",)),
@@ -125,6 +125,10 @@ _WORDS = frozenset(
     | {"of", "at", "from", "not", "be", "value", "flag", "option", "true", "false", "none", "auto"}
 )
 _CHOICE = lazy(r"[\w-]+")
+# What a tensor is like, in a message: no setting of the launch.
+_TENSOR = lazy(
+    r"\b[Tt]ensor(?:<\d+>)?[\[(][^\])]*[\])]|\b(?:device|dtype|shape|strides?)\s?=\s?['\"]?[\w.:<>]+|\bcuda:\d+"
+)
 _BEFORE = 60  # characters before a name in which a verb speaks of it
 
 
@@ -137,7 +141,7 @@ class _Named:
 
 def said_remedies(match: Match, case: Case) -> list[Remedy]:
     """What the message of the exception (or the line) says to set or leave out; else, to look at."""
-    text = " ".join(_message(match).split())
+    text = " ".join(_TENSOR.sub(" ", _message(match)).split())
     table = flag_table(case.release)
     remedies: list[Remedy] = []
     shown: dict[str, _Named] = {}
@@ -273,7 +277,12 @@ def _edit(named: _Named, text: str, case: Case) -> Remedy | None:
             edits=(EditTemplate("remove", spec.name),),
             risk="what the option asked for is not done",
         )
-    if not named.value and spec.choices and spec.arity == "one" and (value := _listed(spec, text, case)) is not None:
+    if (
+        not named.value
+        and spec.choices
+        and spec.arity == "one"
+        and (value := _listed(spec, text, case)) is not None
+    ):
         return Remedy(
             title=f"Take a value that the message lists: {spec.name} {value}",
             safety=Safety.RISKY,
@@ -316,7 +325,9 @@ def _variables(text: str, case: Case) -> tuple[list[Remedy], list[str]]:
     for found in _ENV.finditer(text):
         name = found[0]
         value = _ENV_VALUE.match(text, found.end())
-        asked = value is not None and _verb(text, found.start()) == "towards"  # a fork's own variables are asked for too
+        asked = (
+            value is not None and _verb(text, found.start()) == "towards"
+        )  # a fork's own variables are asked for too
         if name in names or (name.startswith("SGLANG_") and name not in known and not asked):
             continue
         names.append(name)
