@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dying
 import pytest
+from dying import LOADING, SITE
 
 from mtpdoctor.diagnose.engine import diagnose
-from mtpdoctor.diagnose.given import Given
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.kb.types import Role
-from mtpdoctor.launch.document import read_launch
 from mtpdoctor.log.reading import reading_from_text
-from mtpdoctor.report.json import to_json
 from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.releases import known_releases, release_facts
 
-LAUNCH = "python -m sglang.launch_server --model-path /m/Q"
-HEAD = "[2026-11-29 13:46:12 TP0] Load weight begin. avail mem=78.0 GB\n"
-SITE = "/usr/lib/python3/site-packages"
-
-
-def first(
-    error: str, frames: tuple[str, ...] = (), release: str = "0.5.13.post1", more: str = ""
-) -> dict[str, Any]:
-    """The first diagnosis of a launch that dies of ``error`` raised through ``frames`` (path:function)."""
-    lines = [
-        HEAD + "[2026-11-29 13:46:42 TP0] Scheduler hit an exception: Traceback (most recent call last):"
-    ]
-    for frame in frames:
-        path, _, function = frame.partition(":")
-        lines += [f'  File "{path}", line 7, in {function}', "    self.warp(x)"]
-    text = "\n".join([*lines, error, "", "[2026-11-29 13:46:43] Received sigquit from a child process."])
-    knowledge = load_knowledge()
-    given = Given(release=release, document=read_launch(f"{LAUNCH} {more}".strip()))
-    report = to_json(diagnose(reading_from_text(text, knowledge.literals), knowledge, given))
-    found = json.loads(json.dumps(report))["diagnoses"][0]
-    assert error.split("\n")[0] in found["root"]["text"]
-    return found
+first = partial(dying.first, before=(LOADING,))
 
 
 def edits(diagnosis: dict[str, Any]) -> list[tuple[str, str, str | None]]:
@@ -149,7 +127,7 @@ def test_advice_never_moves_the_root() -> None:
     knowledge = load_knowledge()
     bare = Knowledge.of([r for r in knowledge.rules if r.role is not Role.ADVICE], knowledge.resolution)
     log = (
-        HEAD + "[2026-11-29 13:46:41 TP0] CUDA error: the warp is out of line, out of memory\n"
+        LOADING + "\n" + "[2026-11-29 13:46:41 TP0] CUDA error: the warp is out of line, out of memory\n"
         "[2026-11-29 13:46:42 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
         '  File "/x/sglang/srt/lora/warp.py", line 7, in go\n    go()\nRuntimeError: LoRA warp failed, flashinfer too\n'
     )
