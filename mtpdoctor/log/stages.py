@@ -145,7 +145,8 @@ _FUNCTIONS: tuple[tuple[re.Pattern[str], Stage], ...] = (
         lazy(
             r"^(?:init_torch_distributed|init_distributed_environment|initialize_model_parallel|init_process_group"
             r"|init_model_parallel_group|init_world_group|init_parallel_runtime|_init_parallel_groups"
-            r"|initialize_dp_attention|init_custom_ar|_prewarm_nccl|launch_dp_schedulers|_broadcast_worker_ports)$"
+            r"|initialize_dp_attention|init_custom_ar|_prewarm_nccl|launch_dp_schedulers|_broadcast_worker_ports"
+            r"|init_ipc_channels|get_zmq_socket\w*)$"
         ),
         Stage.DIST_INIT,
     ),

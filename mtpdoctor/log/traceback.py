@@ -26,6 +26,7 @@ from mtpdoctor.log.tracelines import (
     OpenTraceback,
     exception_of,
     goes_past_gap,
+    indent_of_head,
     is_record,
     plain,
 )
@@ -47,7 +48,7 @@ class Found(NamedTuple):
 
 
 class _Stream:
-    __slots__ = ("done", "gap", "link", "mute", "open", "previous")
+    __slots__ = ("done", "gap", "indent", "link", "mute", "open", "previous")
 
     def __init__(self) -> None:
         self.open: list[OpenTraceback] = []
@@ -56,6 +57,8 @@ class _Stream:
         self.link: tuple[Link, Traceback | None, Line | None, int] | None = None
         self.previous: Line | None = None  # last line outside tracebacks
         self.mute = False  # inside a stack print that is no failure
+        # spaces before every line of the traceback: a log inside a notebook's, a pod's description or a report's text
+        self.indent = 0
         # a message that has come to an empty line, and may go on behind it: whose, the empty lines
         self.gap: tuple[OpenTraceback, list[Line]] | None = None
 
@@ -108,7 +111,9 @@ class TracebackParser:
         if stream.gap is not None and self._over_gap(stream, line, tag, body):
             return True
         if HEAD in body:
-            return self._head(stream, line, tag, body)
+            stream.indent = indent_of_head(body)
+            return self._head(stream, line, tag, body[stream.indent :])
+        body = body[stream.indent :] if body[: stream.indent].isspace() else body
         margin = False
         if stream.open and (m := MARGIN.match(body)) and any(n.margin for n in stream.open):
             if RULE.match(body):
@@ -214,6 +219,7 @@ class TracebackParser:
     def _over_gap(self, stream: _Stream, line: Line, tag: str | None, body: str) -> bool:
         """The line after the empty one in or behind a message."""
         assert stream.gap is not None
+        body = body[stream.indent :] if body[: stream.indent].isspace() else body
         node, empty = stream.gap
         if node in stream.open and not body.strip() and len(empty) < 4:
             empty.append(line)
@@ -242,6 +248,7 @@ class TracebackParser:
 
     def _frame(self, stream: _Stream, line: Line, tag: str | None, margin: bool, m: re.Match[str]) -> bool:
         path, lineno, function = m[2], int(m[3]), (m[4] or "").strip()
+        cut = False
         nodes = [
             n for n in stream.open if n.exception is None and n.margin == margin and n.tag in (tag, None)
         ]
@@ -259,11 +266,13 @@ class TracebackParser:
             else:
                 node = OpenTraceback(line, line.rank or tag, tag, margin)
                 node.cut, node.intro = True, stream.previous
+                cut = True
+                stream.indent = 0 if margin else max(len(m[1]) - 2, 0)
                 self._settle(stream)
                 stream.open.append(node)
         node.flush()
         node.pending = (path, lineno, function, line)
-        node.indent = len(m[1])
+        node.indent = min(len(m[1]), 2) if cut else len(m[1])
         self._take(node, line)
         return True
 

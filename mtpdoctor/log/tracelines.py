@@ -70,6 +70,15 @@ def _plausible(name: str) -> bool:
     return "." in name and last[:1].isupper() and name.count(".") >= 2
 
 
+_HEAD_ALONE = lazy(r"^( +)(?:[A-Za-z_][\w.]* +)?Traceback \(most recent call last\)")
+
+
+def indent_of_head(body: str) -> int:
+    """Spaces before a traceback's head that stand before all its lines, in Python's own form or IPython's."""
+    found = _HEAD_ALONE.match(body)
+    return len(found[1]) if found else 0
+
+
 def is_record(line: Line) -> bool:
     """Does the line begin a record of SGLang's logger (``[time rank] ...``)?"""
     return line.text != line.body and not _RANK_TAG.match(line.text)

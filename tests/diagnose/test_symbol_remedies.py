@@ -51,3 +51,26 @@ def test_direction(tmp_path: Path, release: str, last: str, said: str) -> None:
         said in shown and "sometrainer" in " ".join(f.title + f.why for f in first.fixes)
     ) or said == "--force-reinstall"
     assert "--upgrade sglang" not in shown
+
+
+COMPANION = """Traceback (most recent call last):
+  File "/opt/site-packages/sglang/srt/entrypoints/grpc_server.py", line 160, in serve_grpc
+    from smg_grpc_servicer.sglang.server import serve_grpc as _serve_grpc
+  File "/opt/site-packages/smg_grpc_servicer/sglang/servicer.py", line 35, in <module>
+    from sglang.srt.utils import get_zmq_socket
+ImportError: cannot import name 'get_zmq_socket' from 'sglang.srt.utils' (/opt/site-packages/sglang/srt/utils/__init__.py)
+"""
+
+
+def test_a_package_that_sglang_itself_calls_is_brought_to_sglang(tmp_path: Path) -> None:
+    """Not SGLang back to an old release for the sake of its own gRPC servicer."""
+    path = tmp_path / "grpc.log"
+    path.write_text(COMPANION)
+    knowledge = load_knowledge()
+    report = diagnose(read_logs([str(path)], knowledge.literals), knowledge, Given(release="0.5.21"))
+    fixes = report.diagnoses[0].fixes
+    assert fixes[0].run == (
+        "pip show smg-grpc-servicer",
+        "pip install --upgrade 'smg-grpc-servicer>=0.9.0'",
+    )
+    assert fixes[1].run[0] == "pip install sglang==0.5.9"

@@ -184,3 +184,36 @@ def test_where_torch_compile_says_whose_code_it_was() -> None:
         "Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace\n\n"
     )
     assert "from user code:" in event.summary and "TORCHDYNAMO_VERBOSE" in event.summary
+
+
+NOTEBOOK = """\
+[NbConvertApp] ERROR |
+Traceback (most recent call last):
+nbclient.exceptions.CellExecutionError: An error occurred while executing the following cell:
+------------------
+llm = sgl.Engine(model_path="x")
+------------------
+
+"""
+
+
+@pytest.mark.parametrize("indent", ["", "  ", "      "])
+@pytest.mark.parametrize("text", [IPYTHON, OLD_IPYTHON], ids=["new", "old"])
+def test_a_notebook_that_a_program_runs(text: str, indent: str) -> None:
+    """The runner's own exception and the cell's, in a log that is indented as a whole."""
+    found = events("".join(f"{indent}{line}\n" for line in (NOTEBOOK + text).splitlines()))
+    assert [e.traceback.type for e in found if e.traceback] == [
+        "nbclient.exceptions.CellExecutionError",
+        "RuntimeError",
+    ]
+    assert frames(found[-1])[-1] == ("model_runner.py", 1081, "init_memory_pool", "raise RuntimeError(")
+    assert found[-1].line.body.strip().startswith("RuntimeError: Not enough memory.")
+
+
+@pytest.mark.parametrize("head", [FAILED[FAILED.index("Traceback") :], ""], ids=["head", "cut"])
+def test_a_traceback_indented_as_a_whole(head: str) -> None:
+    text = head + '  File "/s/sglang/srt/server_args.py", line 9, in g\n    h()\nValueError: a\nb\n'
+    (event,) = events("".join(f"    {line}\n" for line in text.splitlines()))
+    assert event.traceback is not None and event.traceback.type == "ValueError"
+    assert event.traceback.message == "a\nb"
+    assert frames(event)[-1] == ("server_args.py", 9, "g", "h()")

@@ -43,6 +43,7 @@ _DISTRIBUTIONS = {
     "sglang_router": ("sglang-router",),
     "sklearn": ("scikit-learn",),
     "smg_grpc_proto": ("smg-grpc-proto",),
+    "smg_grpc_servicer": ("smg-grpc-servicer",),
     "soundfile": ("soundfile",),
     "tokenizers": ("transformers", "tokenizers"),
     "safetensors": ("safetensors",),

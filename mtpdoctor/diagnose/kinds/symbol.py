@@ -9,6 +9,7 @@ from mtpdoctor.kb.types import Match, Remedy, Safety
 from mtpdoctor.log.types import Traceback
 from mtpdoctor.paths import releases_folder
 from mtpdoctor.patterns import lazy
+from mtpdoctor.sglang.releases import release_facts
 from mtpdoctor.sglang.symbols import Held, held, moved_to
 
 _SITE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
@@ -55,8 +56,11 @@ def symbol_remedies(match: Match, case: Case) -> list[Remedy]:
                 ),
             )
         ]
-    remedies = []
     older, newer = known.before(release), known.after(release)
+    remedies = []
+    companion = _companion(match.traceback, who)
+    if companion is not None and older is not None:
+        remedies.append(_newer_companion(companion, what, older, case))
     if newer is not None:
         remedies.append(
             _install(
@@ -65,7 +69,8 @@ def symbol_remedies(match: Match, case: Case) -> list[Remedy]:
         )
     if older is not None:
         remedies.append(_install(older, f"the last release that has {what}", program, "Install SGLang"))
-        remedies.append(_newer_program(program, what, release, older))
+        if companion is None:
+            remedies.append(_newer_program(program, what, release, older))
     places = [m for m in moved_to(releases_folder(), name, release) if m != module][:MAX_PLACES]
     if places and name:
         remedies.append(
@@ -101,6 +106,37 @@ def importer(traceback: Traceback | None) -> str | None:
             continue
         return name if name != "torch" else None
     return None
+
+
+def _companion(traceback: Traceback | None, who: str | None) -> str | None:
+    """``who`` where SGLang itself calls that package (its gRPC servicer): it goes by SGLang, not SGLang by it."""
+    if traceback is None or who is None:
+        return None
+    for frame in traceback.frames:
+        if f"-packages/{who}/" in frame.path:
+            return None
+        if "/sglang/srt/" in frame.path:
+            return who
+    return None
+
+
+def _newer_companion(who: str, what: str, older: object, case: Case) -> Remedy:
+    from mtpdoctor.diagnose.kinds.package import distributions  # only where one is at fault
+
+    name = distributions(who)[0]
+    sure = case.release_is_certain
+    wanted = release_facts(case.release).pins.get(name, "") if sure else ""
+    here = f"SGLang {case.release}" if sure else "the SGLang that is installed"
+    asks = f"asks for {name}{wanted}" if wanted else f"calls {name}, a package of its own"
+    return Remedy(
+        title=f"Upgrade {name} to a version that goes with {here}",
+        safety=Safety.MANUAL,
+        why=f"{what} went away after SGLang {older}, and the installed {name} still imports it; {here} {asks}",
+        run=(
+            f"pip show {name}",
+            f"pip install --upgrade '{name}{wanted}'" if wanted else f"pip install --upgrade {name}",
+        ),
+    )
 
 
 def _install(release: object, why: str, program: str, verb: str) -> Remedy:
