@@ -15,6 +15,7 @@ from mtpdoctor.watch.types import (
     Generated,
     GpuUse,
     Launched,
+    Lingers,
     Process,
     Progress,
     Ready,
@@ -70,6 +71,8 @@ class WatchText:
         if isinstance(event, Resumed):
             self._stuck = False
             return [self._say(event.at, f"it goes on: {_name(event.stage)}", "green")]
+        if isinstance(event, Lingers):
+            return self._lingers(event)
         if isinstance(event, Ended):
             return self._ended(event)
         return []
@@ -172,6 +175,15 @@ class WatchText:
             out += [f"{_LEAD}      {one_line(frame)}" for frame in process.stack[-4:]]
         out += [f"{_LEAD}  {i}. {one_line(text)}" for i, text in enumerate(event.likely, 1)]
         return out
+
+    def _lingers(self, event: Lingers) -> list[str]:
+        return [
+            self._say(
+                event.at, f"HAS FAILED, and does not end: {one_line(event.title)} ({event.rule})", "red"
+            ),
+            f"{_LEAD}  {one_line(event.root)[:200]}",
+            f"{_LEAD}  Ctrl-C ends it",
+        ]
 
     def _ended(self, event: Ended) -> list[str]:
         after = f"after {_seconds(event.at)}"

@@ -105,10 +105,12 @@ def _age(seconds: float) -> str:
 
 
 def _build_locks(environment: Mapping[str, str]) -> Iterator[str]:
-    """PyTorch's extension builder takes its lock by creating a file called ``lock``, and a killed one leaves it."""
+    """PyTorch's extension builder takes its lock by creating a file called ``lock``, and a killed one leaves it.
+
+    The builders of FlashInfer and TVM FFI lock a file that stays there for ever: the kernel tells who holds it."""
     named = environment.get("TORCH_EXTENSIONS_DIR")
     folders = [Path(named)] if named else []
-    folders += [_cache(environment, name) for name in ("torch_extensions", "tvm-ffi", "flashinfer")]
+    folders.append(_cache(environment, "torch_extensions"))
     for folder in folders:
         for entry in _walk(folder, 4):
             if entry.name == "lock":
@@ -132,7 +134,8 @@ def _held_locks(own: set[int], environment: Mapping[str, str]) -> Iterator[str]:
     hub = environment.get("HF_HUB_CACHE") or Path(
         environment.get("HF_HOME") or _cache(environment, "huggingface"), "hub"
     )
-    for folder in (Path(hub, ".locks"), _cache(environment, "flashinfer"), _cache(environment, "sglang")):
+    caches = [_cache(environment, name) for name in ("flashinfer", "tvm-ffi", "sglang")]
+    for folder in (Path(hub, ".locks"), *caches):
         for entry in _walk(folder, 3):
             if not entry.name.endswith((".lock", "lock")):
                 continue

@@ -20,6 +20,7 @@ _TROUBLE = (
     "exit code",
     "exited with code",
     "Error: ",
+    "ERROR:    [Errno",
     "Fatal Python error",
     "terminate called",
     "Segmentation fault",

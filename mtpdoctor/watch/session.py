@@ -12,7 +12,6 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
@@ -30,6 +29,7 @@ from mtpdoctor.watch.spawn import Child, Exit, spawn
 from mtpdoctor.watch.stages import StageTracker
 from mtpdoctor.watch.stuck import Watchdog
 from mtpdoctor.watch.target import Target, target_of
+from mtpdoctor.watch.trouble import OVERDUE, Trouble
 from mtpdoctor.watch.types import (
     End,
     Ended,
@@ -43,13 +43,8 @@ from mtpdoctor.watch.types import (
 )
 from mtpdoctor.watch.usual import weight_bytes
 
-if TYPE_CHECKING:
-    from mtpdoctor.diagnose.types import Report
-
 _BUSY, _IDLE = 0.05, 0.25  # seconds between two looks at the log
 _GPU_STARTING, _GPU_SERVING = 1.0, 5.0
-_QUIET = 2.0  # seconds without output after trouble in somebody else's log until it is diagnosed
-_SELDOM = 50  # times as long as the last diagnosis took, until the next
 _QUIET_LEVELS = ("warning", "error", "critical")  # of --log-level: such a server does not say that it is up
 _ASK_EVERY = 3.0  # seconds between two questions whether such a server is up
 _TELLING = ("server_args=", "running on", "Granian")
@@ -99,15 +94,14 @@ class LaunchSession:
         self._wake = threading.Event()
         self._asides = Asides(self._wake.set)
         self._ending = Ending("int" if self._launches else "kill")
-        self._late = False  # it was not ready in time
+        self._late = ""  # why it was ended: not ready in time, or failed and not ended
         self._unwritten = False  # it was said that the log cannot be written
         self._ready = False
         self._asked_up = False  # it answers, and did not say so
         self._telling: list[str] = []  # lines that tell where it listens
-        self._trouble = self._quiet_since = self._not_before = 0.0
+        self._trouble = Trouble(lambda: postmortem.report_on(self.paths, self._given), self._now)
         self._next_gpu = self._next_ask = 0.0
         self._last_gpu: GpuUse | None = None
-        self._report: Report | None = None  # of a log in which there was trouble
         self._oom = postmortem.oom_kills()
 
     @property
@@ -164,13 +158,13 @@ class LaunchSession:
                 return
             if self._exit is not None and not some:
                 yield from self._rest()
-                self._report = None
+                self._trouble.report = None
                 yield from self._finish(End.STOPPED if self._ending.asked else End.DIED, self._exit)
                 return
             if self._child is None and self._ending.asked:
                 yield from self._finish(End.STOPPED, None)
                 return
-            if not self._launches and self._died_in_the_log():
+            if not self._launches and not self._source.old and self._trouble.died():
                 yield from self._finish(End.DIED, None)
                 return
             self._pause(some)
@@ -216,8 +210,8 @@ class LaunchSession:
         if shown:
             yield Output(now, shown)
         for line in (*piece.lines, *piece.bars):
-            self._quiet_since = now
-            self._note(line, now)
+            self._trouble.spoke()
+            self._note(line)
             yield from self.tracker.feed(line, now, late=piece.old or not self._launches)
         if self.tracker.ready_line is None:
             self._ready = self._ready and self._asked_up  # else it begins anew
@@ -225,12 +219,11 @@ class LaunchSession:
             yield from self._is_ready()
         return True
 
-    def _note(self, line: Line, now: float) -> None:
+    def _note(self, line: Line) -> None:
         body = line.body
         if any(text in body for text in _TELLING):
             self._telling = [*self._telling[-7:], body]
-        if postmortem.is_trouble(body):
-            self._trouble = now
+        self._trouble.note(body)
 
     def _is_ready(self) -> Iterator[WatchEvent]:
         self._ready = True
@@ -280,9 +273,14 @@ class LaunchSession:
             self._asides.look(pids, self._watchdog, self._now)
         if not self._ready and self._launches and self._child is not None:
             self._ask_quiet(now)
+            lingers = self._trouble.lingers()
+            if lingers is not None:
+                yield lingers
             limit = self.plan.ready_timeout if self.plan else None
-            if limit is not None and now > limit and not self._late:
-                self._late = True
+            if limit is not None and (now > limit or self._trouble.overdue) and not self._late:
+                self._late = f"was not ready after {limit:g} s"
+                if self._trouble.overdue:
+                    self._late = f"had failed, and had not ended by itself {OVERDUE:g} s after its last line"
                 self._child.end("kill")
 
     def _ask_quiet(self, now: float) -> None:
@@ -318,23 +316,8 @@ class LaunchSession:
             now = self._now()
             yield Output(now, tuple(map(self._clean, lines)))
             for line in lines:
-                self._note(line, now)
+                self._note(line)
                 yield from self.tracker.feed(line, now)
-
-    def _died_in_the_log(self) -> bool:
-        """Somebody else's server leaves no exit code: trouble and then silence is looked into."""
-        now = self._now()
-        if (
-            not self._trouble
-            or self._source.old
-            or now - self._quiet_since < _QUIET
-            or now < self._not_before
-        ):
-            return False
-        self._trouble = 0.0
-        self._report = postmortem.report_on(self.paths, self._given)
-        self._not_before = self._now() + _SELDOM * (self._now() - now)  # of a long log it takes long
-        return self._report.outcome == "failed"
 
     def _finish(self, how: End, exit_: Exit | None) -> Iterator[WatchEvent]:
         """The diagnosis of one that died, and the end."""
@@ -343,11 +326,11 @@ class LaunchSession:
         code = exit_.code if exit_ is not None else None
         if how is End.DIED:
             notes = []
-            if self._late and self.plan is not None:
-                notes.append(f"it was not ready after {self.plan.ready_timeout:g} s, and was ended")
+            if self._late:
+                notes.append(f"it {self._late}, and was ended")
             notes += postmortem.killed(code, self._oom)
             try:
-                report = self._report or postmortem.report_on(self.paths, self._given, notes)
+                report = self._trouble.report or postmortem.report_on(self.paths, self._given, notes)
             except UserError as error:  # its log is gone, or the knowledge has changed since it was launched
                 yield Output(self._now(), (f"... it cannot be diagnosed: {safe(str(error))}",))
         if report is not None and report.outcome == "failed":

@@ -131,6 +131,17 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True)
+class Lingers:
+    """It has failed by its own log, and has not ended."""
+
+    at: float
+    rule: str
+    title: str
+    root: str  # the root line
+    quiet_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     at: float
     how: End
@@ -141,7 +152,17 @@ class Ended:
 
 
 WatchEvent = (
-    Launched | Output | StageReached | Progress | GpuUse | Ready | Generated | Stuck | Resumed | Ended
+    Launched
+    | Output
+    | StageReached
+    | Progress
+    | GpuUse
+    | Ready
+    | Generated
+    | Stuck
+    | Resumed
+    | Lingers
+    | Ended
 )
 
 

@@ -22,7 +22,8 @@ from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
 from mtpdoctor.launch.document import read_launch
 from mtpdoctor.log.types import Stage
-from mtpdoctor.watch import ending
+from mtpdoctor.report.watch_text import WatchText
+from mtpdoctor.watch import ending, trouble
 from mtpdoctor.watch import session as session_module
 from mtpdoctor.watch.plan import LaunchPlan
 from mtpdoctor.watch.session import LaunchSession, watch_command, watch_log
@@ -32,6 +33,7 @@ from mtpdoctor.watch.types import (
     Ended,
     Generated,
     Launched,
+    Lingers,
     Output,
     Ready,
     StageReached,
@@ -327,7 +329,7 @@ def test_a_flood_is_neither_lost_nor_shown_whole(tmp_path: Path) -> None:
 
 
 def test_a_log_that_stands_there_tells_its_stages_and_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "_QUIET", 0.0)
+    monkeypatch.setattr(trouble, "QUIET", 0.0)
     session = watch_log([str(REAL / "scheduler_killed_sigkill.log")], prove=False)
     seen = until(session, Ended)
     end = ended(seen)
@@ -338,9 +340,7 @@ def test_a_log_that_stands_there_tells_its_stages_and_its_cause(monkeypatch: pyt
 
 
 def test_a_growing_log_is_followed_through_rotation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        session_module, "_QUIET", 1e9
-    )  # until all is written: a busy machine may stop in between
+    monkeypatch.setattr(trouble, "QUIET", 1e9)  # until all is written: a busy machine may stop in between
     log = tmp_path / "server.log"
     lines = (REAL / "port_in_use.log").read_text().splitlines(keepends=True)
     log.write_text("")
@@ -352,7 +352,7 @@ def test_a_growing_log_is_followed_through_rotation(tmp_path: Path, monkeypatch:
             file.writelines(lines[:half])
         log.rename(tmp_path / "server.log.1")
         log.write_text("".join(lines[half:]))
-        monkeypatch.setattr(session_module, "_QUIET", 0.2)
+        monkeypatch.setattr(trouble, "QUIET", 0.2)
 
     writer = threading.Thread(target=write)
     seen = until(session, Launched, writer.start)
@@ -405,3 +405,39 @@ def test_a_node_other_than_the_first_is_up_when_its_ranks_are() -> None:
     seen = until(session, Generated, session.end)
     up = next(e for e in seen if isinstance(e, Generated))
     assert up.ok and up.tokens == 0 and "node 0 answers" in up.said
+
+
+TAKEN = (
+    "[2026-11-30 00:05:49] INFO:     Application startup complete.\n"
+    "[2026-11-30 00:05:49] ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 31300): "
+    "address already in use\n[2026-11-30 00:05:49] INFO:     Waiting for application shutdown."
+)
+
+
+def test_a_launch_that_has_failed_and_does_not_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded: SGLang goes on for two minutes after its port could not be bound."""
+    monkeypatch.setattr(trouble, "LINGERS", 0.3)
+    session = LaunchSession(plan(f"import time; print({TAKEN!r}, flush=True); time.sleep(100)"), gpus=False)
+    seen = until(session, Lingers, session.end)
+    told = [e for e in seen if isinstance(e, Lingers)]
+    assert [e.rule for e in told] == ["MTP0510"] and "address already in use" in told[0].root
+    assert ended(seen).how is End.STOPPED
+    lines = [line for e in seen for line in WatchText().lines(e)]
+    assert any("HAS FAILED, and does not end: " in line for line in lines)
+
+
+def test_one_that_nobody_sits_before_is_ended_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trouble, "LINGERS", 0.3)
+    monkeypatch.setattr(trouble, "OVERDUE", 0.6)
+    code = f"import time; print({TAKEN!r}, flush=True); time.sleep(100)"
+    seen = until(LaunchSession(plan(code, ready_timeout=3600.0), gpus=False), Ended)
+    end = ended(seen)
+    assert end.how is End.DIED and end.report is not None and end.report.diagnoses[0].rule == "MTP0510"
+    assert any("had failed, and had not ended by itself" in note for note in end.report.notes)
+
+
+def test_trouble_that_it_gets_over_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trouble, "LINGERS", 0.2)
+    code = "import time; print('Traceback (most recent call last)', flush=True); time.sleep(2); print('Load weight begin')"
+    seen = until(LaunchSession(plan(code), gpus=False), Ended)
+    assert not any(isinstance(e, Lingers) for e in seen)

@@ -422,3 +422,44 @@ def test_stale_locks_and_downloads_are_found(tmp_path: Path, monkeypatch: pytest
     assert "build lock" in found and "ext/lock is 17 min old" in found
     assert "download abc.incomplete" in found
     assert "'nosuch7' of NCCL_SOCKET_IFNAME is not up" in found
+
+
+def test_a_lock_file_that_builders_leave_behind_is_no_stale_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FlashInfer and TVM FFI lock by the kernel: their files stay after every build."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    paths = [
+        tmp_path / "tvm-ffi" / "sgl_kernel_jit_kvcache_512_true" / "lock",
+        tmp_path / "flashinfer" / "0.6.1" / "90a" / "cached_ops" / "lock",
+    ]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+        os.utime(path, (time.time() - 1000,) * 2)
+    assert not any("lock" in sign for sign in signs([]))
+    with paths[0].open() as held:
+        holder = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                "import fcntl, time; fcntl.flock(0, fcntl.LOCK_EX); print(1, flush=True); time.sleep(60)",
+            ],
+            stdin=held,
+            stdout=subprocess.PIPE,
+        )
+    try:
+        assert holder.stdout is not None and holder.stdout.readline()
+        found = [sign for sign in signs([]) if "lock" in sign]
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert found == [f"lock held by pid {holder.pid}: {paths[0]}"]
+
+
+def test_a_stopped_rank_is_said_before_anything_else() -> None:
+    dog = Watchdog(tp_size=2)
+    dog.saw(StageReached(0.0, Stage.MEMORY_POOL, "TP0", None, None))
+    seen = dog.judge(500.0, (process(rank="TP0"), process(rank="TP1", state="stopped")))
+    assert seen is not None and seen.likely[0].startswith("A process of the launch is stopped")
+    assert "kill -CONT" in seen.likely[0]

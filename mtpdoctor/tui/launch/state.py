@@ -12,6 +12,7 @@ from mtpdoctor.watch.types import (
     Generated,
     GpuUse,
     Launched,
+    Lingers,
     Progress,
     Ready,
     Resumed,
@@ -54,6 +55,7 @@ class LaunchState:
     ready: Ready | None = None
     generated: Generated | None = None
     stuck: Stuck | None = None
+    lingers: Lingers | None = None
     ended: Ended | None = None
     ending: str | None = None  # "gently", "hard": the person asked for its end
     at: float = 0.0  # of the newest event
@@ -70,19 +72,21 @@ def advance(state: LaunchState, event: WatchEvent) -> LaunchState:
     if isinstance(event, Launched):
         return replace(LaunchState(), launched=event, at=event.at)
     if isinstance(event, StageReached):
-        return replace(state, stages=_reached(state.stages, event), progress=None, stuck=None)
+        return replace(state, stages=_reached(state.stages, event), progress=None, stuck=None, lingers=None)
     if isinstance(event, Progress):
-        return replace(state, progress=event, stuck=None)
+        return replace(state, progress=event, stuck=None, lingers=None)
     if isinstance(event, GpuUse):
         return replace(state, gpus=_sampled(state.gpus, event))
     if isinstance(event, Ready):
-        return replace(state, ready=event, progress=None, stuck=None)
+        return replace(state, ready=event, progress=None, stuck=None, lingers=None)
     if isinstance(event, Generated):
         return replace(state, generated=event, stuck=None)
     if isinstance(event, Stuck):
         return replace(state, stuck=event)
     if isinstance(event, Resumed):
         return replace(state, stuck=None)
+    if isinstance(event, Lingers):
+        return replace(state, lingers=event)
     if isinstance(event, Ended):
         return replace(state, ended=event, stages=_closed(state.stages, event.at), progress=None, stuck=None)
     return state

@@ -59,6 +59,8 @@ def headline(state: LaunchState, now: float) -> tuple[str, str]:
     if state.ready is not None:
         return "busy", f"Says it is ready at {state.ready.url}; asking it for tokens ..."
     stage = STAGES.get(state.stage.value, state.stage.value)
+    if state.lingers is not None:
+        return "bad", f"Has failed, and does not end ({state.lingers.rule}): {state.lingers.title}"
     if state.stuck is not None:
         quiet = f"no output for {seconds(state.stuck.quiet_s)}"
         if state.stuck.compiling:
