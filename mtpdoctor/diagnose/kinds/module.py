@@ -1,48 +1,48 @@
 """What to install for a Python module that is missing: its name is often not the package's.
 
-What is known of single modules stands in ``knowledge/releases/modules.json``, what a release pins in the learned tables.
+What is known of single modules stands in ``knowledge/releases/packages.json``, what a release pins in the learned tables.
 """
 
 from __future__ import annotations
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.kinds.package import distributions, install_remedy, usable_name
+from mtpdoctor.diagnose.kinds.package import install_remedy, usable_name
 from mtpdoctor.kb.types import Match, Remedy, Safety
-from mtpdoctor.paths import releases_folder
 from mtpdoctor.patterns import lazy
 from mtpdoctor.release import parse_release
+from mtpdoctor.sglang.packages import Missing, module_named, package_of
 from mtpdoctor.sglang.releases import ReleaseFacts, release_facts
-from mtpdoctor.sglang.store import read_table
 
 _PIN = lazy(r"\{pin:([\w.-]+)\}")
 
 
 def module_remedies(match: Match, case: Case) -> list[Remedy]:
-    """Capture ``module``: the import name, dotted or not, or a distribution's name."""
-    module = match.captures.get("module", "").partition(".")[0]
+    """Captures: ``module``, the import name, dotted or not, or ``package``, the name of what the message itself says to
+    be missing: then SGLang's other dependencies are not in question."""
+    named = match.captures.get("package", "")
+    module = (named or match.captures.get("module", "")).partition(".")[0]
     if not usable_name(module):
         return [_complete(case)]
     release = release_facts(case.release)
-    row = read_table(releases_folder() / "modules.json")["modules"].get(module)
-    if row is not None and "until" in row:
-        row = row if case.release is None or case.release <= parse_release(row["until"]) else None
-    names = distributions(module)
+    package = package_of((named and module_named(named)) or module)
+    names = package.distributions
     pinned = next((n for n in names if n in release.pins), None)
-    if row is not None:
-        return [_of_row(row, release, case), _complete(case)]
-    if pinned is not None and case.release is not None:
-        return [install_remedy(module, pinned, case), _complete(case)]
-    return [_complete(case), install_remedy(module, pinned or names[-1], case)]
+    known_here = pinned is not None and case.release is not None
+    if package.missing is not None and package.missing.holds(case.release):
+        first = _of_row(package.missing, release, case)
+    else:
+        first = install_remedy(module, pinned or names[-1], case)
+        if not named and not known_here:
+            return [_complete(case), first]
+    return [first] if named else [first, _complete(case)]
 
 
-def _of_row(row: dict[str, object], release: ReleaseFacts, case: Case) -> Remedy:
-    run = row["run"]
-    assert isinstance(run, list)
+def _of_row(missing: Missing, release: ReleaseFacts, case: Case) -> Remedy:
     return Remedy(
-        title=str(row["title"]),
+        title=missing.title,
         safety=Safety.MANUAL,
-        why=str(row["why"]),
-        run=tuple(_filled(str(line), release, case) for line in run),
+        why=missing.why,
+        run=tuple(_filled(line, release, case) for line in missing.run),
     )
 
 

@@ -2,78 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from typing import Any
 
 from mtpdoctor.case import Case
 from mtpdoctor.kb.types import Match, Remedy, Safety
-from mtpdoctor.paths import releases_folder
 from mtpdoctor.patterns import lazy
+from mtpdoctor.sglang.packages import companions, moving, package_of
 from mtpdoctor.sglang.releases import ReleaseFacts, release_facts
 
-# Import name -> distributions of that name, in the order in which a release's pins are asked.
-_DISTRIBUTIONS = {
-    "NumPy": ("numpy",),
-    "PIL": ("pillow",),
-    "aiter": ("amd-aiter",),
-    "apache_tvm_ffi": ("apache-tvm-ffi",),
-    "bitsandbytes": ("bitsandbytes",),
-    "compressed_tensors": ("compressed-tensors",),
-    "cuda": ("cuda-python",),
-    "cudnn": ("nvidia-cudnn-cu12",),
-    "cutlass": ("nvidia-cutlass-dsl",),
-    "cv2": ("opencv-python-headless",),
-    "deep_ep": ("sgl-deep-ep", "deep-ep"),
-    "deep_gemm": ("sgl-deep-gemm", "sglang-kernel", "sgl-kernel"),
-    "flash_mla": ("sgl-flash-mla", "sglang-kernel", "sgl-kernel"),
-    "flash_attn": ("flash-attn-4", "flash-attn"),
-    "flashinfer": ("flashinfer-python",),
-    "google": ("protobuf",),
-    "grpc_health": ("grpcio-health-checking",),
-    "huggingface_hub": ("huggingface-hub",),
-    "mistral_common": ("mistral-common",),
-    "mooncake": ("mooncake-transfer-engine",),
-    "multipart": ("python-multipart",),
-    "openai_harmony": ("openai-harmony",),
-    "outlines_core": ("outlines", "outlines-core"),
-    "prometheus_client": ("prometheus-client",),
-    "quack": ("quack-kernels",),
-    "sgl_kernel": ("sglang-kernel", "sgl-kernel"),
-    "sglang_router": ("sglang-router",),
-    "sklearn": ("scikit-learn",),
-    "smg_grpc_proto": ("smg-grpc-proto",),
-    "smg_grpc_servicer": ("smg-grpc-servicer",),
-    "soundfile": ("soundfile",),
-    "tokenizers": ("transformers", "tokenizers"),
-    "safetensors": ("safetensors",),
-    "torchaudio": ("torchaudio", "torch"),
-    "torchvision": ("torch", "torchvision"),
-    "torch_memory_saver": ("torch-memory-saver",),
-    "triton": ("torch", "triton"),
-    "triton_kernels": ("triton-kernels",),
-    "tvm_ffi": ("apache-tvm-ffi",),
-    "yaml": ("pyyaml",),
-    "zmq": ("pyzmq",),
-}
-# Distributions that have to be of one set.
-_COMPANIONS = {
-    "flashinfer-python": ("flashinfer-cubin",),
-    "torch": ("torchvision", "torchaudio", "torchao", "torchcodec"),
-    "sglang-kernel": ("torch",),
-    "sgl-kernel": ("torch",),
-}
-ORIGINS_FILE = "origins.json"
-_MOVING = (
-    "sglang-kernel",
-    "sgl-kernel",
-    "flashinfer-python",
-    "transformers",
-    "tilelang",
-    "xgrammar",
-    "sgl-deep-gemm",
-    "apache-tvm-ffi",
-)
 _OWN = frozenset({"sglang", "srt"})
 _NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _SITE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
@@ -92,7 +28,7 @@ def package_remedies(match: Match, case: Case) -> list[Remedy]:
     if not package or package in _OWN or not _NAME.match(package):
         return []
     release = release_facts(case.release)
-    names = _DISTRIBUTIONS.get(package, (package.replace("_", "-").lower(),))
+    names = package_of(package).distributions
     pinned = next((n for n in names if n in release.pins), None)
     if missing:
         return [_install(package, pinned or names[-1], release, case)]
@@ -124,11 +60,6 @@ def _named_beside(match: Match) -> str:
     return ""
 
 
-def distributions(module: str) -> tuple[str, ...]:
-    """Distributions that a module may come from, in the order in which a release's pins are asked."""
-    return _DISTRIBUTIONS.get(module, (module.replace("_", "-").lower(),))
-
-
 def usable_name(module: str) -> bool:
     """Could the name be one of a package other than SGLang's own?"""
     return bool(module) and module not in _OWN and _NAME.match(module) is not None
@@ -141,7 +72,7 @@ def install_remedy(module: str, name: str, case: Case) -> Remedy:
 
 def _pins(release: ReleaseFacts, case: Case) -> list[Remedy]:
     """Where no package is named: those with compiled code or a moving interface, as the release asks for them."""
-    wanted = [n for n in _MOVING if release.pins.get(n, "").startswith("==")]
+    wanted = [n for n in moving() if release.pins.get(n, "").startswith("==")]
     if case.release is None or not wanted:
         return [_whole(case)]
     pins = [n + release.pins[n] for n in wanted]
@@ -178,7 +109,7 @@ def _install(package: str, name: str, release: ReleaseFacts, case: Case) -> Reme
 
 
 def _pinned(package: str, name: str, release: ReleaseFacts, case: Case) -> Remedy:
-    others = [n for n in _COMPANIONS.get(name, ()) if release.pins.get(n)]
+    others = [n for n in companions(name) if release.pins.get(n)]
     wanted = [name + release.pins[name], *(n + release.pins[n] for n in others)]
     run = " ".join(_requirement(n, release.pins[n]) for n in (name, *others))
     with_others = f" (with {', '.join(wanted[1:])})" if others else ""
@@ -192,24 +123,15 @@ def _pinned(package: str, name: str, release: ReleaseFacts, case: Case) -> Remed
     )
 
 
-def _origin(package: str) -> dict[str, Any] | None:
-    """Where a package comes from that SGLang does not pin (``knowledge/releases/origins.json``)."""
-    try:
-        table: dict[str, Any] = json.loads((releases_folder() / ORIGINS_FILE).read_text(encoding="utf-8"))
-    except OSError:
-        return None
-    return table.get(package)
-
-
 def _unpinned(package: str, name: str, case: Case) -> Remedy:
     release = f"SGLang {case.release}" if case.release is not None else "SGLang"
-    origin = _origin(package)
+    origin = package_of(package).origin
     if origin is not None:
         return Remedy(
-            title=f"Bring {package} to the version that goes with this SGLang; it comes from {origin['from']}",
+            title=f"Bring {package} to the version that goes with this SGLang; it comes from {origin.source}",
             safety=Safety.MANUAL,
             why=f"the failure is in {package} or at its border; {release}'s package asks for no certain version of it",
-            run=tuple(origin["run"]),
+            run=origin.run,
             risk="what else uses this Python may need another version",
         )
     return Remedy(

@@ -9,6 +9,7 @@ from mtpdoctor.kb.types import Match, Remedy, Safety
 from mtpdoctor.log.types import Traceback
 from mtpdoctor.paths import releases_folder
 from mtpdoctor.patterns import lazy
+from mtpdoctor.sglang.packages import package_of
 from mtpdoctor.sglang.releases import release_facts
 from mtpdoctor.sglang.symbols import Held, held, moved_to
 
@@ -121,9 +122,7 @@ def _companion(traceback: Traceback | None, who: str | None) -> str | None:
 
 
 def _newer_companion(who: str, what: str, older: object, case: Case) -> Remedy:
-    from mtpdoctor.diagnose.kinds.package import distributions  # only where one is at fault
-
-    name = distributions(who)[0]
+    name = package_of(who).distributions[0]
     sure = case.release_is_certain
     wanted = release_facts(case.release).pins.get(name, "") if sure else ""
     here = f"SGLang {case.release}" if sure else "the SGLang that is installed"

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.kinds.package import distributions, package_remedies
+from mtpdoctor.diagnose.kinds.package import package_remedies
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.log.types import Frame
-from mtpdoctor.paths import releases_folder
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import flag_table
+from mtpdoctor.sglang.packages import Way, package_of
 from mtpdoctor.sglang.releases import release_facts
 
-TABLE = "third_party.json"
 _SITE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
 _NEVER_AT_FAULT = frozenset({"sglang", "torch", "uvloop", "asyncio", "click", "typer"})
 _INNERMOST = 6  # frames
@@ -32,16 +29,16 @@ def third_party_remedies(match: Match, case: Case) -> list[Remedy]:
     package = match.captures.get("package") or next(iter(packages_of(frames)), None)
     if package is None:
         return []
-    row = _table().get(package, {})
+    row = package_of(package)
     remedies: list[Remedy] = []
     pinned = _contradicted(package, case)
     if pinned is not None:
         remedies.append(pinned)
     platform = case.facts.look("host.platform")
-    if isinstance(platform, str) and row.get("only") and platform not in row["only"]:
+    if isinstance(platform, str) and row.only and platform not in row.only:
         remedies.append(_uninstall(package, platform, case))
-    remedies += (r for way in row.get("ways", ()) if (r := _way(way, package, frames, case)) is not None)
-    if pinned is None and not remedies and "plugin" not in row:
+    remedies += (r for way in row.ways if (r := _way(way, package, frames, case)) is not None)
+    if pinned is None and not remedies and row.plugin is None:
         remedies += package_remedies(match, case)
     return remedies
 
@@ -54,17 +51,12 @@ def packages_of(frames: tuple[Frame, ...]) -> Iterator[str]:
             yield found[1]
 
 
-def _table() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads((releases_folder() / TABLE).read_text(encoding="utf-8"))
-    return table
-
-
 def _contradicted(package: str, case: Case) -> Remedy | None:
     """To install what the release pins, where the log shows that something else was installed."""
     if case.release is None:
         return None
     pins = release_facts(case.release).pins
-    for name in distributions(package):
+    for name in package_of(package).distributions:
         here, pin = case.facts.fact(f"host.package.{name}"), pins.get(name)
         if here is None or not pin or _meets(str(here.value), pin):
             continue
@@ -88,7 +80,9 @@ def _meets(version: str, spec: str) -> bool:
 
 def _uninstall(package: str, platform: str, case: Case) -> Remedy:
     names = " ".join(
-        name for name in distributions(package) if package != "flashinfer" or name == "flashinfer-python"
+        name
+        for name in package_of(package).distributions
+        if package != "flashinfer" or name == "flashinfer-python"
     )
     if package == "flashinfer":
         names += " flashinfer-cubin flashinfer-jit-cache"
@@ -101,36 +95,47 @@ def _uninstall(package: str, platform: str, case: Case) -> Remedy:
     )
 
 
-def _way(way: dict[str, Any], package: str, frames: tuple[Frame, ...], case: Case) -> Remedy | None:
+def _way(way: Way, package: str, frames: tuple[Frame, ...], case: Case) -> Remedy | None:
     """A row of the table as a remedy; None where the release has no such setting or nothing would change."""
     words = {"operator": _operator(package, frames)}
-    title = way["title"].format(**words)
-    why = f"the failure is raised in the code of {package}, which SGLang then does not call"
-    if "path" in way and not any(way["path"] in f.path for f in frames[-_INNERMOST:]):
+    if way.path is not None and not any(way.path in f.path for f in frames[-_INNERMOST:]):
         return None
-    if "env" in way:
-        name, value = way["env"][0], way["env"][1].format(**words)
-        known = release_facts(case.release).env
-        if "{operator}" in way["env"][1] and not value:
-            return None
-        if name.startswith(("SGLANG_", "SGL_")) and not name.startswith("SGLANG_FL_") and name not in known:
-            return None
-        edit = EditTemplate("env", name, value) if value else EditTemplate("unset", name)
-    else:
-        dest = way.get("remove") or (way.get("set") or way["set_if"])[0]
-        spec = flag_table(case.release).by_dest(dest)
-        typed = case.facts.look(f"flag.{dest}")
-        absent = typed in (UNKNOWN, None, False)
-        if spec is None or spec.refused is not None or (absent and "set" not in way):
-            return None
-        if "remove" in way:
-            edit = EditTemplate("remove", spec.name)
-        else:
-            value = (way.get("set") or way["set_if"])[1]
-            if typed == value or (spec.choices and value not in spec.choices):
-                return None
-            edit = EditTemplate("set", spec.name, value)
-    return Remedy(title=title, safety=Safety.RISKY, why=why, edits=(edit,), risk=way["risk"])
+    edit = _variable(way.env, words, case) if way.env is not None else _option(way, case)
+    if edit is None:
+        return None
+    return Remedy(
+        title=way.title.format(**words),
+        safety=Safety.RISKY,
+        why=f"the failure is raised in the code of {package}, which SGLang then does not call",
+        edits=(edit,),
+        risk=way.risk,
+    )
+
+
+def _variable(env: tuple[str, str], words: dict[str, str], case: Case) -> EditTemplate | None:
+    name, value = env[0], env[1].format(**words)
+    if "{operator}" in env[1] and not value:
+        return None
+    own = name.startswith(("SGLANG_", "SGL_")) and not name.startswith("SGLANG_FL_")
+    if own and name not in release_facts(case.release).env:
+        return None
+    return EditTemplate("env", name, value) if value else EditTemplate("unset", name)
+
+
+def _option(way: Way, case: Case) -> EditTemplate | None:
+    wanted = way.choose or way.choose_if
+    dest = wanted[0] if wanted is not None else way.leave_out
+    assert dest is not None
+    spec = flag_table(case.release).by_dest(dest)
+    typed = case.facts.look(f"flag.{dest}")
+    absent = typed in (UNKNOWN, None, False)
+    if spec is None or spec.refused is not None or (absent and way.choose is None):
+        return None
+    if wanted is None:
+        return EditTemplate("remove", spec.name)
+    if typed == wanted[1] or (spec.choices and wanted[1] not in spec.choices):
+        return None
+    return EditTemplate("set", spec.name, wanted[1])
 
 
 def _operator(package: str, frames: tuple[Frame, ...]) -> str:

@@ -1,0 +1,370 @@
+"""Options and variables that a sentence says to set, to leave out, to raise or to lower."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mtpdoctor.facts import UNKNOWN, Facts
+from mtpdoctor.kb.types import EditTemplate
+from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass
+from mtpdoctor.sglang.flags import FlagSpec, FlagTable
+from mtpdoctor.sglang.options import same_option
+
+_NAME = lazy(
+    r"(?P<flag>(?<![\w-])--[a-z][a-z0-9_-]*[a-z0-9])"
+    r"|(?P<env>(?<![\w/.-])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w/]))"
+    r"|(?P<field>(?<![\w./-])(?:server_args\.)?[a-z]+(?:_[a-z0-9]+)+(?![\w/(.]))"
+)
+_VALUE = lazy(r"""[`'"]?(?:\s*=\s*|\s+to\s+|\s+)[`'"]?(?P<value>-?[A-Za-z0-9_.][A-Za-z0-9_.:/+-]*)""")
+_EXPLICIT = lazy(
+    r"""[`'"]?(?:\s*=\s*[`'"]?(?P<value>-?[A-Za-z0-9_.][A-Za-z0-9_.:/+-]*)"""
+    r"""|\s+to\s+(?:be\s+)?(?:['"`](?P<quoted>[\w.-]+)['"`]|(?P<plain>-?\d[\w.]*|(?i:true|false|on|off|none)\b)))(?![|<{*\w])"""
+)
+_AT_LEAST = lazy(
+    r"^[`'\"]?\s*(?:to )?(?:be )?(?:at least|>=|at most|<=|no more than|no less than|up to|=|to)\s*(?P<number>\d+(?:\.\d+)?)\b(?!\.?\d)"
+)
+# What stands between a verb and a name that it does not speak of.
+_TURNS = lazy(
+    r"(?i)\b(?:when|if|while|where|under|because|since|unless|which|that|until|from|than|for|on|due to|instead of|rather than)\b"
+)
+_EXAMPLE = lazy(
+    r"\(?(?:e\.g\.,?|for example,?|such as)\s*(?P<values>-?\d+(?:\.\d+)?(?:(?:\s*,\s*|\s+or\s+)-?\d+(?:\.\d+)?)*)"
+)
+_NUMBER = lazy(r"-?\d+(?:\.\d+)?")
+_AWAY = lazy(
+    r"(?i)(?<![-\w])(?:disabl(?:e|ing)|remov(?:e|ing)|drop(?:ping)?|omit(?:ting)?|unset(?:ting)?|turn(?:ing)? off|"
+    r"(?:run|launch|start|restart|re-?run|serve|retry|try)(?: \w+){0,3} without|leav(?:e|ing) out|"
+    r"(?:not|don't|avoid) (?:use|using|set|setting|pass|passing|specify\w*))\b"
+)
+_TOWARDS = lazy(
+    r"(?i)(?<![-\w])(?:use|using|set|setting|specify|specifying|add|adding|pass|passing|provide|try|enabl(?:e|ing)|switch(?:ing)? to|choose|select|"
+    r"export|(?:re-?run|launch|start|run|retry|serve|relaunch|restart)(?: \w+){0,3} with|run)\b"
+)
+_REQUIRES = lazy(
+    r"(?i)\b(?:requires?|needs?|only supports?|only works? with|must (?:be )?(?:use[d]?|run|launched|combined|set) with|must use|must set)\b"
+)
+_LESS = lazy(r"(?i)\b(?:decreas(?:e|ing)|reduc(?:e|ing)|lower(?:ing)?|shrink(?:ing)?|small(?:er)?)\b")
+_MORE = lazy(r"(?i)\b(?:increas(?:e|ing)|rais(?:e|ing)|larger|bigger|higher)\b")
+# Said of what is or of a case, not to be done.
+_NO_ORDER = lazy(
+    r"(?i)\b(?:when|if|while|for|cannot|can't|could not|not|is|are|was|were|be|been|being|that|which|who|what|already|currently|has|have|had|"
+    r"to be|got|will|would|does|did|may|might|because|since|after|before|once|unless)(?: (?:also|only|both|explicitly|now|you))?\s+$"
+)
+_PURPOSE = lazy(
+    r"(?i)(?<!need )(?<!needs )(?<!have )(?<!has )(?<!try )(?<!sure )(?<!want )(?<!required )\bto\s+$"
+)
+_REFUSED = lazy(
+    r"(?i)\b(?:is|are|was|were|does|do|can)(?:n't| not)\b|\bcannot\b|\bunsupported\b|\bincompatible\b|\bmutually exclusive\b|\bconflicts?\b"
+)
+_SHOWN = lazy(
+    r"(?i)\b(?:got|but|found|current(?:ly)?|is|was|with|has|have|given|received|observed|when|if|for)\s+(?:\S+\s+)?[`'\"(]*$"
+)
+_MEANS = lazy(r"(?i)\b(?:by|via|through|with)\s+(?:adding |setting |passing |using )?[`'\"(]*$")
+_JOINED = lazy(r"(?i)^[\s`'\",()]*(?P<word>and|or|and/or|with|together with|plus|\+|&|/|,)?[\s`'\",()]*$")
+_SMALLER = lazy(r"(?i)^[`'\"]?\s*(?:to )?(?:be )?(?:a )?(?P<word>smaller|lower|larger|bigger|higher)\b")
+# Variables that only make more be said.
+_TELLING = frozenset(
+    [
+        "CUDA_LAUNCH_BLOCKING",
+        "TORCH_USE_CUDA_DSA",
+        "TORCHDYNAMO_VERBOSE",
+        "TORCH_LOGS",
+        "NCCL_DEBUG",
+        "NCCL_DEBUG_SUBSYS",
+        "AMD_SERIALIZE_KERNEL",
+        "TORCH_SHOW_CPP_STACKTRACES",
+        "TORCH_DISTRIBUTED_DEBUG",
+        "HYDRA_FULL_ERROR",
+        "PYTHONFAULTHANDLER",
+        "TORCH_CPP_LOG_LEVEL",
+        "NVSHMEM_DEBUG",
+        "HIP_LAUNCH_BLOCKING",
+        "AMD_LOG_LEVEL",
+        "CUDA_ENABLE_USER_TRIGGERED_COREDUMP",
+        "TORCH_NCCL_TRACE_BUFFER_SIZE",
+        "CUDA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "TORCH_NCCL_DUMP_ON_TIMEOUT",
+        "HF_TOKEN",
+        "TORCHINDUCTOR_COMPILE_THREADS",
+        "TOKENIZERS_PARALLELISM",
+    ]
+)
+_ENV_HEAD = lazy(
+    r"(?:SGLANG|SGL|NCCL|RCCL|CUDA|TORCH|PYTORCH|PYTORCH_CUDA|TRITON|HF|GLOO|HSA|HIP|ROCM|ASCEND|HCCL|FLASHINFER|MC|MOONCAKE|NVSHMEM|UCX|VLLM|AITER|TVM|"
+    r"TILELANG|TRTLLM|LD|MORI|DG|LMCACHE|OMP|TIKTOKEN|TRANSFORMERS|CUTE)_\w+"
+)
+_TRUE, _FALSE = frozenset({"true", "1", "on", "yes"}), frozenset({"false", "0", "off", "no", "none"})
+_STOP = frozenset(
+    [
+        "or",
+        "and",
+        "to",
+        "for",
+        "with",
+        "when",
+        "is",
+        "instead",
+        "in",
+        "on",
+        "if",
+        "as",
+        "by",
+        "so",
+        "the",
+        "a",
+        "an",
+        "of",
+        "at",
+        "from",
+        "not",
+        "be",
+        "value",
+        "flag",
+        "option",
+        "a",
+        "smaller",
+        "larger",
+        "different",
+        "other",
+        "one",
+        "only",
+        "are",
+        "was",
+        "has",
+        "have",
+        "this",
+        "that",
+        "it",
+        "its",
+        "because",
+        "since",
+        "than",
+        "then",
+        "must",
+        "should",
+        "can",
+        "may",
+        "will",
+        "explicitly",
+        "argument",
+        "via",
+        "using",
+    ]
+)
+# What says where a launch runs and how many GPUs it has: not changed for a message that only requires it.
+_WHERE = frozenset({"node_rank", "nnodes", "dist_init_addr", "host", "port", "model_path", "base_gpu_id"})
+_PLACE = {"towards": _WHERE, "requires": _WHERE | {"tp_size", "dp_size"}}
+ALWAYS_TYPED = frozenset({"model_path", "host", "port", "tokenizer_path", "served_model_name"})
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One way that a sentence names: the edits that belong together, or (without edits) an option to move."""
+
+    edits: tuple[EditTemplate, ...]
+    sentence: str
+    look: str = ""  # an option without a value that could be written: what to do about it
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    start: int
+    end: int  # behind the value
+    told: Told
+
+
+def told(sentence: str, table: FlagTable, facts: Facts, known_env: frozenset[str]) -> Iterator[Told]:
+    """The ways that the sentence names, in its order; what it joins by "and" is one way."""
+    ways: list[_Named] = []
+    verb, behind = "", 0
+    for found in _NAME.finditer(sentence):
+        between = sentence[behind : found.start()]
+        joined = _JOINED.match(between) if ways or verb else None
+        if joined is None or (not joined["word"] and between.strip()):
+            verb = _verb(sentence, found.start(), between)
+        way = _way(sentence, found, verb, table, facts, known_env)
+        behind = way.end if way is not None else found.end()
+        if way is None:
+            continue
+        if (
+            ways
+            and joined
+            and (joined["word"] or "").lower() in ("and", "with", "together with", "plus", "+", "&", ",")
+            and ways[-1].told.edits
+            and way.told.edits
+        ):
+            before = ways.pop()
+            way = _Named(before.start, way.end, Told((*before.told.edits, *way.told.edits), sentence))
+        ways.append(way)
+    yield from (w.told for w in ways)
+
+
+def _verb(sentence: str, at: int, between: str) -> str:
+    """What the sentence says about the name at ``at``: towards, requires, away, less, more, or nothing."""
+    clause = re.split(r"[;:]\s|\.\s|, but |, so ", sentence[:at])[-1]
+    found: list[tuple[int, str]] = []
+    none = 0  # where the last verb that is no order ends
+    for pattern, kind in (
+        (_AWAY, "away"),
+        (_TOWARDS, "towards"),
+        (_REQUIRES, "requires"),
+        (_LESS, "less"),
+        (_MORE, "more"),
+    ):
+        for m in pattern.finditer(clause):
+            before = clause[: m.start()]
+            word = m[0].lower()
+            order = kind == "requires" or not (_NO_ORDER.search(before) or _PURPOSE.search(before))
+            if word.endswith("ing") and kind != "requires":
+                order = (
+                    order
+                    and re.search(r"(?i)\b(?:by|consider|try|via|recommend\w*|suggest\w*)\s+$", before)
+                    is not None
+                )
+            if not order:
+                none = max(none, m.end())
+                continue
+            found.append((m.end(), kind))
+    if not found:
+        return ""
+    if any(kind in ("away", "towards", "less", "more") for _, kind in found) and _MEANS.search(clause):
+        end, kind = max(found)
+        if none > end or _TURNS.search(clause, end):
+            return ""
+        return (
+            "away"
+            if kind == "away" and re.search(r"(?i)\b(?:not \w+ing|without)\s*[`'\"]*$", clause)
+            else "towards"
+        )
+    end, kind = max(found)
+    if none > end or _TURNS.search(clause, end):
+        return ""
+    if kind == "requires" and _REFUSED.search(clause):
+        return ""
+    return kind
+
+
+def _way(
+    sentence: str, found: re.Match[str], verb: str, table: FlagTable, facts: Facts, known_env: frozenset[str]
+) -> _Named | None:
+    if not verb:
+        return None
+    name = found[0]
+    if found["env"]:
+        return _variable(sentence, found, verb, known_env)
+    if found["flag"]:
+        spec = table.resolve(name.replace("_", "-"))
+    else:
+        spec = table.by_dest(name.removeprefix("server_args."))
+        if spec is None or _SHOWN.search(sentence[: found.start()]):
+            return None
+    if spec is None or spec.refused is not None:
+        return None
+    edit, end = _option(sentence, found, spec, verb, facts)
+    if edit is not None:
+        return _Named(found.start(), end, Told((edit,), sentence))
+    look = _to_look_at(spec, verb, facts)
+    return _Named(found.start(), end, Told((), sentence, look)) if look else None
+
+
+def _variable(sentence: str, found: re.Match[str], verb: str, known: frozenset[str]) -> _Named | None:
+    name = found["env"]
+    if name in _TELLING or _ENV_HEAD.match(name) is None:
+        return None
+    value = _EXPLICIT.match(sentence, found.end())
+    text = _explicit(value)
+    if verb == "away" and not text:
+        return _Named(found.start(), found.end(), Told((EditTemplate("unset", name),), sentence))
+    if verb not in ("towards", "requires") or not text or text.lower() in _STOP:
+        return None
+    if name.startswith("SGLANG_") and name not in known and "=" not in value[0]:  # type: ignore[index]
+        return None
+    assert value is not None
+    return _Named(found.start(), value.end(), Told((EditTemplate("env", name, text),), sentence))
+
+
+def _explicit(value: re.Match[str] | None) -> str:
+    return "" if value is None else (value["value"] or value["quoted"] or value["plain"] or "").rstrip(".,:")
+
+
+def _option(
+    sentence: str, found: re.Match[str], spec: FlagSpec, verb: str, facts: Facts
+) -> tuple[EditTemplate | None, int]:
+    end = found.end()
+    typed = _look("flag", spec, facts)
+    given = typed not in (UNKNOWN, None, False)
+    pattern = _VALUE if found["flag"] else _EXPLICIT
+    value = pattern.match(sentence, end)
+    text = (value["value"].rstrip(".,:") if found["flag"] else _explicit(value)) if value else ""
+    if spec.arity == "switch":
+        off = text.lower() in _FALSE and "=" in (value[0] if value else "")
+        away = (verb == "away") != off
+        if away:
+            return (EditTemplate("remove", spec.name) if given else None), end
+        return (
+            EditTemplate("add", spec.name) if not given and verb in ("towards", "requires") else None
+        ), end
+    if verb == "away":
+        drops = given and spec.dest not in ALWAYS_TYPED
+        return (EditTemplate("remove", spec.name) if drops else None), end
+    if spec.arity != "one":
+        return None, end
+    wanted = _usable(spec, text)
+    if (
+        wanted is not None
+        and value is not None
+        and verb in ("towards", "requires")
+        and spec.dest not in _PLACE[verb]
+    ):
+        return EditTemplate("set", spec.name, wanted), value.end()
+    direction = _SMALLER.match(sentence, end)
+    way = direction["word"].lower() if direction else verb
+    less = way in ("less", "smaller", "lower")
+    if less or way in ("more", "larger", "bigger", "higher"):
+        least = _AT_LEAST.match(sentence[end:])
+        if least is not None and (wanted := _usable(spec, least["number"])) is not None:
+            return EditTemplate("set", spec.name, wanted), end + least.end()
+        example = _EXAMPLE.search(sentence, end)
+        now = _number(_look("arg", spec, facts))
+        for number in _NUMBER.findall(example["values"]) if example else ():
+            if now is not None and ((float(number) < now) if less else (float(number) > now)):
+                return EditTemplate("set", spec.name, number), example.end()  # type: ignore[union-attr]
+    return None, end
+
+
+def _to_look_at(spec: FlagSpec, verb: str, facts: Facts) -> str:
+    if verb not in ("less", "more") or spec.type not in ("int", "float"):
+        return ""
+    now = _look("arg", spec, facts)
+    here = f" (here {now})" if now not in (UNKNOWN, None) else ""
+    return f"{'Lower' if verb == 'less' else 'Raise'} {spec.name}{here}"
+
+
+def _look(kind: str, spec: FlagSpec, facts: Facts) -> Any:
+    for dest in same_option(spec.dest):
+        value = facts.look(f"{kind}.{dest}")
+        if value is not UNKNOWN:
+            return value
+    return UNKNOWN
+
+
+def _usable(spec: FlagSpec, value: str) -> str | None:
+    if not value or value.lower() in _STOP:
+        return None
+    if spec.choices:
+        return value if value in {str(c) for c in spec.choices} else None
+    if spec.type in ("int", "float"):
+        number = _number(value)
+        return None if number is None or (spec.type == "int" and "." in value) else value
+    return value if any(c in "_0123456789" for c in value) and "/" not in value and ":" not in value else None
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return None
