@@ -14,7 +14,7 @@ from typing import Any
 from mtpdoctor.paths import releases_folder
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release
-from mtpdoctor.sglang.store import read_table, release_order
+from mtpdoctor.sglang.store import at_release, read_table, release_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,13 @@ def nearest_release(release: Release | None) -> tuple[Release, str | None]:
     return near, f"SGLang {release}{kind}; the facts of {near} are taken instead"
 
 
-def spans_at(table: Mapping[str, Any], release: Release) -> dict[str, Any]:
-    """Values of a span table (see ``store``) in force in a known release."""
+def spans_at(data: Mapping[str, Any], title: str, release: Release) -> dict[str, Any]:
+    """Values of the span table ``title`` of a table file (see ``store``) in force in a known release."""
+    holds = at_release(data["releases"], release)
     out = {}
-    for name, spans in table.items():
+    for name, spans in data[title].items():
         for first, last, value in spans:
-            if release_order(first) <= release and (last is None or release <= release_order(last)):
+            if holds(first, last):
                 out[name] = value
                 break
     return out
@@ -97,11 +98,11 @@ def spans_at(table: Mapping[str, Any], release: Release) -> dict[str, Any]:
 
 @lru_cache(maxsize=32)
 def _facts(folder: Path, known: Release) -> tuple[dict[str, Any], dict[str, EnvSpec], dict[str, str], bool]:
-    fields = spans_at(read_table(folder / "flags.json")["fields"], known)
+    fields = spans_at(read_table(folder / "flags.json"), "fields", known)
     env = read_table(folder / "env.json")
-    pins = spans_at(read_table(folder / "pins.json")["pins"], known)
+    pins = spans_at(read_table(folder / "pins.json"), "pins", known)
     variables = {}
-    for name, value in spans_at(env["env"], known).items():
+    for name, value in spans_at(env, "env", known).items():
         variables[name] = EnvSpec(
             name,
             value.get("type", "str"),
@@ -111,7 +112,14 @@ def _facts(folder: Path, known: Release) -> tuple[dict[str, Any], dict[str, EnvS
             tuple((first, last) for first, last, _ in env["env"][name]),
         )
     plain = {k: None if v == {"required": True} else v for k, v in fields.items()}
-    return plain, variables, pins, bool(spans_at({"p": env["sgl_prefix"]}, known))
+    holds = at_release(env["releases"], known)
+    prefix = any(value for first, last, value in env["sgl_prefix"] if holds(first, last))
+    return plain, variables, pins, prefix
+
+
+def known_variable(name: str) -> bool:
+    """Whether any known release has an environment variable of this name."""
+    return name in read_table(releases_folder() / "env.json")["env"]
 
 
 def release_facts(release: Release | None) -> ReleaseFacts:
