@@ -3,7 +3,7 @@
 The standard decorator writes and compiles the source of six methods for every class, used or not; for
 the seventy classes of a small ``diagnose`` that is a fifth of the whole run, the import of ``inspect``
 not counted. Here the methods that only need the names of the fields are written once, below, and
-``__init__`` is compiled when the first object is made. Type checkers see the standard decorator, and
+``__init__`` is compiled when a class turns out to have many objects. Type checkers see the standard decorator, and
 ``dataclasses.replace``, ``asdict`` and ``fields`` work on the objects. No inheritance of fields, no
 ordering: a class that needs them uses the standard one.
 """
@@ -38,11 +38,15 @@ else:
                 space.setdefault("__eq__", _eq)
                 space["__hash__"] = _hash if frozen else None
 
-            def first_init(self: Any, *args: Any, **named: Any) -> None:
-                made.__init__ = _init(made, defaults)
-                made.__init__(self, *args, **named)
+            def early_init(self: Any, *args: Any, **named: Any) -> None:
+                nonlocal early
+                early -= 1
+                if not early or not _filled(self, defaults, args, named):
+                    made.__init__ = _init(made, defaults)
+                    made.__init__(self, *args, **named)
 
-            space["__init__"] = first_init
+            early = _EARLY
+            space["__init__"] = early_init
             made = type(cls)(cls.__name__, cls.__bases__, space)
             return made
 
@@ -54,6 +58,31 @@ else:
         return type(record)(**(values | changes))
 
     _set = object.__setattr__
+
+    # Of most classes a run makes a few objects: compiling an ``__init__`` costs as much as some thirty of them.
+    _EARLY = 24
+
+    def _filled(self: Any, defaults: dict[str, Any], args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+        """Sets the fields of an object; False where the arguments do not fit, which ``_init`` says in words."""
+        names = self.__match_args__
+        given = len(args)
+        if given > len(names):
+            return False
+        for name, value in zip(names, args):
+            _set(self, name, value)
+        used = 0
+        for name in names[given:]:
+            if name in named:
+                value = named[name]
+                used += 1
+            elif name in defaults:
+                value = defaults[name]
+                if isinstance(value, field):
+                    value = value.default_factory()
+            else:
+                return False
+            _set(self, name, value)
+        return used == len(named)
 
     def _init(cls: type, defaults: dict[str, Any]) -> Any:
         parameters, lines = ["self"], []
