@@ -12,6 +12,8 @@ def run() -> int:
     from mtpdoctor.cli.main import main
 
     code = main()
+    if "mtpdoctor.compiled" in sys.modules:
+        sys.modules["mtpdoctor.compiled"].keep()
     gc.freeze()
     return code
 

@@ -6,23 +6,24 @@ reading a small log.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, AnyStr
 
 if TYPE_CHECKING:
+    import re
 
     def lazy(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
         """A pattern that is compiled at its first use."""
         ...
 
 else:
+    from mtpdoctor.compiled import compile_kept
 
     class lazy:
         def __init__(self, pattern: AnyStr, flags: int = 0) -> None:
             self._source = (pattern, flags)
 
         def __getattr__(self, name: str) -> Any:
-            compiled = re.compile(*self._source)
+            compiled = compile_kept(*self._source)
             for method in ("search", "match", "fullmatch", "sub", "findall", "finditer", "split", "pattern"):
                 setattr(self, method, getattr(compiled, method))
             return getattr(compiled, name)

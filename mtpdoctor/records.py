@@ -68,7 +68,7 @@ else:
         given = len(args)
         if given > len(names):
             return False
-        for name, value in zip(names, args):
+        for name, value in zip(names, args, strict=False):
             _set(self, name, value)
         used = 0
         for name in names[given:]:

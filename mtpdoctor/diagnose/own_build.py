@@ -82,7 +82,9 @@ def _by_variable(case: Case, cause: Cause | None) -> Build | None:
     if cause is None:
         return None
     for found in _VARIABLE.finditer(cause.root.body):
-        from mtpdoctor.sglang.releases import known_variable  # the table of all variables, read for few messages
+        from mtpdoctor.sglang.releases import (
+            known_variable,
+        )  # the table of all variables, read for few messages
 
         if not known_variable(found[1]):
             return Build("a fork or development state of SGLang", f"no release known here has {found[1]}")

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.fact_names import check_fact_name, is_version_fact
+from mtpdoctor.kb.regexes import rule_regex
 from mtpdoctor.kb.types import ALWAYS, Condition
 from mtpdoctor.release import Release, ReleaseRange, parse_release, release_or_none
 
@@ -358,16 +358,9 @@ def _version(value: Any) -> Release | None:
     return release_or_none(str(value))
 
 
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> Any:
-    import regex
-
-    return regex.compile(pattern)
-
-
 def _matches(pattern: str, text: str) -> bool | None:
     try:
-        return _compiled(pattern).search(text[:65536], timeout=0.2) is not None
+        return rule_regex(pattern).search(text[:65536], timeout=0.2) is not None
     except TimeoutError:
         return None
 

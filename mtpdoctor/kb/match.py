@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.knowledge import Knowledge
+from mtpdoctor.kb.regexes import NotARegex, RuleRegex, rule_regex
 from mtpdoctor.kb.types import Match, Pattern, Role, Rule, Span
 from mtpdoctor.log.quoted import quotes_request
 from mtpdoctor.log.types import Attempt, Line, LogReading, Traceback
@@ -217,7 +217,7 @@ class _Matcher:
             lines = self._lines[literal] = inside
         return lines
 
-    def _search_line(self, regex: Any, text: str, literal: str) -> Any:
+    def _search_line(self, regex: RuleRegex, text: str, literal: str) -> Any:
         if len(text) <= 2 * WINDOW:
             return self._search(regex, text)
         at, tried_to = text.find(literal), 0
@@ -232,11 +232,11 @@ class _Matcher:
             at = text.find(literal, tried_to)
         return None
 
-    def _search(self, regex: Any, text: str, start: int = 0, end: int | None = None) -> Any:
+    def _search(self, regex: RuleRegex, text: str, start: int = 0, end: int | None = None) -> Any:
         if time.process_time() > self.deadline:
             raise _Skip
         try:
-            return regex.search(text, start, len(text) if end is None else end, timeout=SEARCH_SECONDS)
+            return regex.search(text, start, end, timeout=SEARCH_SECONDS)
         except TimeoutError:
             self.timeouts += 1
             if self.timeouts >= MAX_TIMEOUTS:
@@ -346,21 +346,11 @@ def known_release(facts: Facts) -> Release | None:
     return parse_release(str(value)) if isinstance(value, Release) else release_or_none(str(value))
 
 
-@lru_cache(maxsize=2048)
-def _compile_or_none(pattern: str) -> Any:
-    import regex
-
+def _compile(pattern: str) -> RuleRegex:
     try:
-        return regex.compile(pattern)
-    except regex.error:
-        return None
-
-
-def _compile(pattern: str) -> Any:
-    compiled = _compile_or_none(pattern)
-    if compiled is None:
-        raise _Skip
-    return compiled
+        return rule_regex(pattern)
+    except NotARegex:
+        raise _Skip from None
 
 
 def found_in(rule: Rule, text: str) -> bool:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from mtpdoctor.compiled import compile_kept
 from mtpdoctor.records import dataclass
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -60,7 +61,7 @@ def _pattern(*patterns: str) -> Callable[[str], Peeled | None]:
 
     def peel(text: str) -> Peeled | None:
         if not compiled:  # at first use: a plain log never pays for most of them
-            compiled.extend(re.compile(p, re.S) for p in patterns)
+            compiled.extend(compile_kept(p, re.S) for p in patterns)
         for p in compiled:
             m = p.match(text)
             if m:

@@ -1,0 +1,71 @@
+"""A rule's regex, tried by the engine that fits the text.
+
+Texts come from logs, which are untrusted: where one could stall the standard library's engine (``growth``), the
+package ``regex`` tries it under a time limit. It is seldom needed, and loading it would be a tenth of a small run.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from mtpdoctor.compiled import compile_kept, finding_kept
+
+MOST_STEPS = 20_000_000  # of the standard library's engine: a fraction of a second
+_FACTORIALS = (1, 1, 2, 6, 24, 120)
+
+
+class NotARegex(ValueError):
+    """No engine can compile it."""
+
+
+class RuleRegex:
+    """One regex of a rule. Raises NotARegex when made."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._growth: tuple[int, int] | None = finding_kept(pattern, _growth)
+        self._plain = compile_kept(pattern) if self._growth is not None else None
+        self._limited: Any = None
+        if self._plain is None:
+            self._limited = _limited(pattern)
+
+    def search(self, text: str, start: int = 0, end: int | None = None, *, timeout: float) -> Any:
+        """The first match, with ``group``, ``groupdict``, ``start`` and ``end``; None when there is none.
+
+        ``timeout`` in seconds; raises TimeoutError.
+        """
+        stop = len(text) if end is None else end
+        # What ``^`` means at a later start is the engine's own affair.
+        if self._plain is not None and start == 0 and stop == len(text) and self._is_quick(stop):
+            return self._plain.search(text)
+        if self._limited is None:
+            self._limited = _limited(self._pattern)
+        return self._limited.search(text, start, stop, timeout=timeout)
+
+    def _is_quick(self, size: int) -> bool:
+        if self._growth is None:
+            return False
+        factor, degree = self._growth
+        return degree < len(_FACTORIALS) and factor * size**degree <= MOST_STEPS * _FACTORIALS[degree]
+
+
+@lru_cache(maxsize=2048)
+def rule_regex(pattern: str) -> RuleRegex:
+    """The regex, made once. Raises NotARegex."""
+    return RuleRegex(pattern)
+
+
+def _growth(pattern: str) -> tuple[int, int] | None:
+    from mtpdoctor.kb.growth import growth  # parses the regex: only when no earlier run has
+
+    return growth(pattern)
+
+
+def _limited(pattern: str) -> Any:
+    import regex
+
+    try:
+        return regex.compile(pattern)
+    except regex.error as error:
+        raise NotARegex(f"{pattern!r}: {error}") from None
