@@ -7,6 +7,7 @@ to begin at, times the ways in which each repeat may end.
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -15,6 +16,14 @@ from mtpdoctor.patterns import lazy
 
 _BRACE = lazy(r"(?<!\\)\{(?!\d*,?\d*\})")  # no repeat, as the two engines understand it
 _REPEATS = tuple(getattr(sre, name, None) for name in ("MAX_REPEAT", "MIN_REPEAT"))
+_CATEGORIES = {
+    sre.CATEGORY_DIGIT: r"\d",
+    sre.CATEGORY_NOT_DIGIT: r"\D",
+    sre.CATEGORY_SPACE: r"\s",
+    sre.CATEGORY_NOT_SPACE: r"\S",
+    sre.CATEGORY_WORD: r"\w",
+    sre.CATEGORY_NOT_WORD: r"\W",
+}
 _GROUPS = (sre.ASSERT, sre.ASSERT_NOT)
 
 
@@ -32,41 +41,53 @@ def growth(regex: str) -> tuple[int, int] | None:
     try:
         tree = parse_regex(regex)
         re.compile(regex)
-        factor, degree = _ways(tree)
+        factor, degree = _ways(tree, last=True)
     except (ValueError, re.error, _Unbounded):
         return None
-    return factor, degree + 1
+    anchored = len(tree) > 0 and tree[0] == (sre.AT, sre.AT_BEGINNING) and not tree.state.flags & re.MULTILINE
+    return factor, degree if anchored else degree + 1
 
 
-def _ways(items: Any) -> tuple[int, int]:
-    """In how many ways a sequence may match from one place on."""
+def _ways(items: Any, last: bool) -> tuple[int, int]:
+    """In how many ways a sequence may match from one place on. ``last``: nothing comes after it that could fail."""
     factor, degree = 1, 0
-    for op, argument in items:
-        more, power = _of_one(op, argument)
+    for number, (op, argument) in enumerate(items, 1):
+        more, power = _of_one(op, argument, last and number == len(items))
         factor *= more
         degree += power
     return factor, degree
 
 
-def _of_one(op: Any, argument: Any) -> tuple[int, int]:
+def _of_one(op: Any, argument: Any, last: bool) -> tuple[int, int]:
     if op in _REPEATS:
         _, most, inner = argument
-        inside, power = _ways(inner)
+        inside, power = _ways(inner, last and most == 1)
         if most == 1:
             return inside + 1, power
-        if inside > 1 or power or _captures(inner):
+        if _captures(inner) or ((inside > 1 or power) and not _divides_itself(inner)):
             raise _Unbounded
+        if last and not power:
+            return 1, 0  # it is matched once, and that is the end
         return (1, 1) if most is sre.MAXREPEAT else (int(most), 0)
     if op is sre.SUBPATTERN:
-        return _ways(argument[3])
+        return _ways(argument[3], last)
     if op is sre.BRANCH:
-        found = [_ways(branch) for branch in argument[1]]
-        return sum(factor for factor, _ in found), max(power for _, power in found)
+        found = [_ways(branch, last) for branch in argument[1]]
+        excluding = _exclude_each_other(argument[1])
+        return 1 if excluding else sum(factor for factor, _ in found), max(power for _, power in found)
     if op in _GROUPS:
-        return _ways(argument[1])
+        return _ways(argument[1], last=False)
     if op in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN, sre.AT):
         return 1, 0
     raise _Unbounded
+
+
+def _exclude_each_other(branches: Any) -> bool:
+    """Plain texts of which none begins another: only one of them can stand at a place."""
+    if any(op is not sre.LITERAL for branch in branches for op, _ in branch):
+        return False
+    texts = sorted("".join(chr(char) for _, char in branch) for branch in branches)
+    return not any(later.startswith(text) for text, later in itertools.pairwise(texts))
 
 
 def _captures(items: Any) -> bool:
@@ -74,3 +95,32 @@ def _captures(items: Any) -> bool:
     return any(
         op is sre.SUBPATTERN and (argument[0] is not None or _captures(argument[3])) for op, argument in items
     )
+
+
+def _divides_itself(items: Any) -> bool:
+    """Turns that begin with a character that their one repeat cannot match (``(?:-[a-z]+)*``): where a turn ends is
+    plain, so the whole may end in as many ways as there are characters."""
+    (first, char), *rest = items
+    repeats = [argument for op, argument in rest if op in _REPEATS]
+    if first is not sre.LITERAL or len(repeats) != 1 or len(repeats[0][2]) != 1:
+        return False
+    (op, argument) = repeats[0][2][0]
+    return not _may_match(op, argument, chr(char)) and all(
+        op in _REPEATS or op in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN, sre.AT) for op, _ in rest
+    )
+
+
+def _may_match(op: Any, argument: Any, char: str) -> bool:
+    if op is sre.LITERAL:
+        return char == chr(argument)
+    if op is not sre.IN:
+        return True
+    negated = any(kind is sre.NEGATE for kind, _ in argument)
+    for kind, what in argument:
+        if kind is sre.LITERAL and ord(char) == what:
+            return not negated
+        if kind is sre.RANGE and what[0] <= ord(char) <= what[1]:
+            return not negated
+        if kind is sre.CATEGORY and re.match(_CATEGORIES.get(what, "(?s:.)"), char):
+            return not negated
+    return negated

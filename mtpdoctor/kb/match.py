@@ -190,7 +190,7 @@ class _Matcher:
         if pattern.span is Span.TRACEBACK:
             for place in self.places:
                 if pattern.literal in place.text:
-                    match = self._search(_compile(pattern.regex), place.text)
+                    match = self._search(rule_regex(pattern.regex), place.text)
                     if match is not None:
                         yield _line_at(place, match.start()), match, place
             return
@@ -201,7 +201,7 @@ class _Matcher:
                 continue
             if quotes_request(line.body):
                 continue
-            match = self._search_line(_compile(pattern.regex), line.text, pattern.literal)
+            match = self._search_line(rule_regex(pattern.regex), line.text, pattern.literal)
             if match is not None and not denied(line.text, match.start(), match.end()):
                 yield line, match, owner
 
@@ -242,6 +242,8 @@ class _Matcher:
             if self.timeouts >= MAX_TIMEOUTS:
                 raise _Skip from None
             return None
+        except NotARegex:
+            raise _Skip from None
 
     # --- tracebacks -------------------------------------------------------------------------------
 
@@ -346,21 +348,14 @@ def known_release(facts: Facts) -> Release | None:
     return parse_release(str(value)) if isinstance(value, Release) else release_or_none(str(value))
 
 
-def _compile(pattern: str) -> RuleRegex:
-    try:
-        return rule_regex(pattern)
-    except NotARegex:
-        raise _Skip from None
-
-
 def found_in(rule: Rule, text: str) -> bool:
     """Does a pattern of the rule match within ``text``? False where that takes too long."""
     for pattern in rule.match:
         if pattern.literal not in text:
             continue
         try:
-            if _compile(pattern.regex).search(text, timeout=SEARCH_SECONDS):
+            if rule_regex(pattern.regex).search(text, timeout=SEARCH_SECONDS):
                 return True
-        except TimeoutError:
+        except (TimeoutError, NotARegex):
             continue
     return False

@@ -1,4 +1,4 @@
-"""A rule's regex, tried by the engine that fits the text.
+"""A rule's regex: tried only on texts that hold all it asks for, and by the engine that fits the text.
 
 Texts come from logs, which are untrusted: where one could stall the standard library's engine (``growth``), the
 package ``regex`` tries it under a time limit. It is seldom needed, and loading it would be a tenth of a small run.
@@ -7,9 +7,12 @@ package ``regex`` tries it under a time limit. It is seldom needed, and loading 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.compiled import compile_kept, finding_kept
+
+if TYPE_CHECKING:
+    from mtpdoctor.kb.literals import Runs
 
 MOST_STEPS = 20_000_000  # of the standard library's engine: a fraction of a second
 _FACTORIALS = (1, 1, 2, 6, 24, 120)
@@ -20,21 +23,22 @@ class NotARegex(ValueError):
 
 
 class RuleRegex:
-    """One regex of a rule. Raises NotARegex when made."""
+    """One regex of a rule."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
-        self._growth: tuple[int, int] | None = finding_kept(pattern, _growth)
+        self._growth, self._runs = finding_kept(pattern, _findings)
         self._plain = compile_kept(pattern) if self._growth is not None else None
         self._limited: Any = None
-        if self._plain is None:
-            self._limited = _limited(pattern)
 
     def search(self, text: str, start: int = 0, end: int | None = None, *, timeout: float) -> Any:
         """The first match, with ``group``, ``groupdict``, ``start`` and ``end``; None when there is none.
 
-        ``timeout`` in seconds; raises TimeoutError.
+        ``timeout`` in seconds. Raises TimeoutError, and NotARegex.
         """
+        for alternatives in self._runs:
+            if not any(all(run in text for run in runs) for runs in alternatives):
+                return None
         stop = len(text) if end is None else end
         # What ``^`` means at a later start is the engine's own affair.
         if self._plain is not None and start == 0 and stop == len(text) and self._is_quick(stop):
@@ -52,14 +56,18 @@ class RuleRegex:
 
 @lru_cache(maxsize=2048)
 def rule_regex(pattern: str) -> RuleRegex:
-    """The regex, made once. Raises NotARegex."""
+    """The regex, made once."""
     return RuleRegex(pattern)
 
 
-def _growth(pattern: str) -> tuple[int, int] | None:
+def _findings(pattern: str) -> tuple[tuple[int, int] | None, Runs]:
     from mtpdoctor.kb.growth import growth  # parses the regex: only when no earlier run has
+    from mtpdoctor.kb.literals import required_runs
 
-    return growth(pattern)
+    try:
+        return growth(pattern), required_runs(pattern)
+    except ValueError:  # only the package ``regex`` knows its syntax
+        return None, ()
 
 
 def _limited(pattern: str) -> Any:
