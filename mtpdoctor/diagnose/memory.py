@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import UNKNOWN, Facts, Source
-from mtpdoctor.kb.types import Condition, Rule
+from mtpdoctor.kb.conditions import mentions
+from mtpdoctor.kb.types import Rule
 from mtpdoctor.records import replace
 
 if TYPE_CHECKING:
@@ -23,29 +23,14 @@ _SPLITS = ("tp_size", "pp_size", "dp_size", "ep_size", "quantization", "enable_d
 
 def asks_memory(rule: Rule) -> bool:
     """Does a condition or a text of the rule speak of ``memory.*``?"""
-    return any(PREFIX in text for text in _texts(rule))
-
-
-def foresees_memory(rule: Rule) -> bool:
-    """Is the prediction of the rule one over ``memory.*``?"""
-    return rule.predicts is not None and any(PREFIX in text for text in _of_condition(rule.predicts))
-
-
-def _texts(rule: Rule) -> Iterator[str]:
-    if rule.predicts is not None:
-        yield from _of_condition(rule.predicts)
-    yield rule.cause
-    for remedy in rule.remedies:
-        yield from _of_condition(remedy.when)
-        for edit in remedy.edits:
-            yield edit.value or ""
-
-
-def _of_condition(condition: Condition) -> Iterator[str]:
-    yield condition.fact
-    yield str(condition.operand)
-    for child in condition.children:
-        yield from _of_condition(child)
+    return (
+        (rule.predicts is not None and mentions(rule.predicts, PREFIX))
+        or PREFIX in rule.cause
+        or any(
+            mentions(remedy.when, PREFIX) or any(PREFIX in (edit.value or "") for edit in remedy.edits)
+            for remedy in rule.remedies
+        )
+    )
 
 
 def with_model_here(case: Case) -> Case:

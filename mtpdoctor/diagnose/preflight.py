@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mtpdoctor.diagnose.memory import foresees_memory
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.conditions import evaluate
-from mtpdoctor.kb.load import Knowledge
+from mtpdoctor.kb.knowledge import Knowledge, Prediction
 from mtpdoctor.kb.resolution import MODEL, Resolved, by_kind, each_kind
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Condition, Rule
@@ -41,31 +40,32 @@ def foreseen(knowledge: Knowledge, facts: Facts, memory: Summing | None = None) 
     launches = by_kind(facts, knowledge.resolution)
     memory = once(memory) if memory is not None else None
     out = []
-    for rule in knowledge.predicting(release):
-        holds = rule.releases.holds(release)
-        if holds is False or rule.predicts is None:
-            continue
-        if foresees_memory(rule):
-            found = _of_memory(rule, launches, memory)
+    for each in knowledge.predictions(release):
+        if each.memory:
+            found = _of_memory(each, knowledge, launches, memory)
             if found is not None:
                 out.append(found)
             continue
-        truths = [evaluate(rule.predicts, launch.facts) for launch in launches]
+        truths = [evaluate(each.condition, launch.facts) for launch in launches]
         if not any(truth is not False for truth in truths):
             continue
-        certain = all(truths) and holds is True
-        missing = () if certain else _missing(rule.predicts, launches, truths)
+        certain = all(truths) and each.releases.holds(release) is True
+        missing = () if certain else _missing(each.condition, launches, truths)
+        rule = knowledge.by_id[each.rule_id]
         out.append(Foreseen(rule, fill(rule.title, launches[0].facts), rule.severity, certain, missing))
     return tuple(sorted(out, key=lambda f: (not f.certain, f.severity != "fatal")))
 
 
-def _of_memory(rule: Rule, launches: Sequence[Resolved], memory: Summing | None) -> Foreseen | None:
+def _of_memory(
+    prediction: Prediction, knowledge: Knowledge, launches: Sequence[Resolved], memory: Summing | None
+) -> Foreseen | None:
     """A problem of memory: only where the sum can be made, and then it is certain."""
-    if memory is None or len(launches) != 1 or rule.predicts is None:
+    if memory is None or len(launches) != 1:
         return None
     facts = memory(launches[0].facts)
-    if not evaluate(rule.predicts, facts):
+    if not evaluate(prediction.condition, facts):
         return None
+    rule = knowledge.by_id[prediction.rule_id]
     return Foreseen(rule, fill(rule.title, facts), rule.severity, True, facts=facts)
 
 
@@ -75,31 +75,21 @@ def surely_fatal(knowledge: Knowledge, facts: Facts, memory: Summing | None = No
     release = release_or_none(named) if named is not UNKNOWN else None
     launches = each_kind(facts, knowledge.resolution)
     first = next(launches)
-    fatal = [
-        rule
-        for rule in knowledge.predicting(release)
-        if rule.severity == "fatal"
-        and rule.predicts is not None
-        and rule.releases.holds(release) is True
-        and not foresees_memory(rule)
-        and evaluate(rule.predicts, first.facts)
-    ]
+    surely = [p for p in knowledge.predictions(release) if _is_fatal_in(p, release)]
+    fatal = [p for p in surely if not p.memory and evaluate(p.condition, first.facts)]
     for launch in launches if fatal else ():  # few have any: most fixes need no further kind of model
-        fatal = [rule for rule in fatal if rule.predicts is None or evaluate(rule.predicts, launch.facts)]
-    out = [Foreseen(rule, fill(rule.title, first.facts), rule.severity, True) for rule in fatal]
+        fatal = [p for p in fatal if evaluate(p.condition, launch.facts)]
+    rules = [knowledge.by_id[p.rule_id] for p in fatal]
+    out = [Foreseen(rule, fill(rule.title, first.facts), rule.severity, True) for rule in rules]
     if not out and memory is not None and facts.look("model.architecture") is not UNKNOWN:
         one = once(memory)
-        of_memory = (
-            _of_memory(rule, (first,), one) for rule in knowledge.predicting(release) if foresees_memory(rule)
-        )
-        out = [
-            f for f in of_memory if f is not None and f.severity == "fatal" and _in_release(f.rule, release)
-        ]
+        of_memory = (_of_memory(p, knowledge, (first,), one) for p in surely if p.memory)
+        out = [f for f in of_memory if f is not None]
     return tuple(out)
 
 
-def _in_release(rule: Rule, release: Release | None) -> bool:
-    return rule.releases.holds(release) is True
+def _is_fatal_in(prediction: Prediction, release: Release | None) -> bool:
+    return prediction.severity == "fatal" and prediction.releases.holds(release) is True
 
 
 def once(memory: Summing) -> Summing:

@@ -1,34 +1,35 @@
-"""The compiled knowledge on disk: JSON lines in the user's cache folder.
+"""The compiled knowledge on disk: one file in the user's cache folder, in the interpreter's own ``marshal`` form.
 
-The first line holds ids and literals of all rules and where each rule lies in the rest, so that a
-run reads rules only when they match. The key covers the package's version and name, size and times
-of every source file; a checksum covers the content. Whatever is wrong with the file, it is as if it
-was not there. Nothing here raises on I/O errors: a cache is never needed.
+Its head holds ids and literals of all rules and where each rule lies in the rest, so that a run makes
+rules only when they match. The key covers the package's version and name, size and times of every
+source file; a checksum covers the content. Whatever is wrong with the file, it is as if it was not
+there. Nothing here raises on I/O errors: a cache is never needed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import marshal
 import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mtpdoctor import __version__
-from mtpdoctor.kb.codec import rule_in, rule_out
-from mtpdoctor.kb.knowledge import Knowledge, RuleHead, head_of, literals_of
+from mtpdoctor.kb.codec import condition_out, rule_in, rule_out
+from mtpdoctor.kb.knowledge import Knowledge, Prediction, RuleHead, head_of, literals_of, prediction_of
 from mtpdoctor.kb.resolution import Resolution
 from mtpdoctor.kb.resolution_source import resolution_in, resolution_out
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.paths import cache_folder
 
-FORMAT = 6
+FORMAT = 7
 
 
 def source_key(files: Sequence[Path]) -> str:
     """Changes whenever a source file, the package or the cache's own format does."""
-    parts = [f"{FORMAT} {__version__}"]
+    parts = [f"{FORMAT} {marshal.version} {__version__}"]
     for path in files:
         try:
             stat = path.stat()
@@ -45,57 +46,57 @@ def cache_file(folders: Sequence[Path]) -> Path | None:
     except Exception:  # no home, broken environment: work without a cache
         return None
     name = f"{zlib.crc32(os.fsencode(os.pathsep.join(map(str, folders)))):08x}"
-    return base / f"knowledge-{name}.jsonl"
+    return base / f"knowledge-{name}.bin"
 
 
 def read(path: Path, key: str) -> Knowledge | None:
     """The knowledge of a cache file, None when it is missing, stale or damaged."""
     try:
         data = path.read_bytes()
-        end = data.index(b"\n") + 1
-        head = json.loads(data[:end])
-        if head["key"] != key or head["crc"] != zlib.crc32(data[end:]):
+        start = data.index(b"\n") + 1
+        checksum, size = (int(word, 16) for word in data[:start].split())
+        if checksum != zlib.crc32(memoryview(data)[start:]):
             return None
-        literals: list[str] = head["literals"]
-        heads = [
-            RuleHead(i, role, predicts, tuple(literals[n] for n in ns), releases, scope)
-            for i, role, predicts, ns, releases, scope, _, _ in head["rules"]
-        ]
-        resolution_start = end + head["resolution"]
-        places = [(end + start, end + start + size) for *_, start, size in head["rules"]]
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        end = start + size
+        written_for, literals, heads, places, of_predictions, of_resolution = marshal.loads(data[start:end])
+        if written_for != key:
+            return None
+        heads = tuple(map(RuleHead._make, heads))
+    except (OSError, ValueError, EOFError, TypeError):
         return None
 
-    def make(index: int) -> Rule:
-        start, stop = places[index]
-        return rule_in(json.loads(data[start:stop]))
+    def part(place: tuple[int, int]) -> Any:
+        return marshal.loads(memoryview(data)[end + place[0] : end + place[0] + place[1]])
 
-    def resolution() -> Resolution:
-        return resolution_in(json.loads(data[resolution_start:]))
-
-    return Knowledge(heads, literals, make, resolution)
+    return Knowledge(
+        heads,
+        literals,
+        lambda index: rule_in(part(places[index])),
+        lambda: resolution_in(part(of_resolution)),
+        lambda: [Prediction(*row) for row in part(of_predictions)],
+    )
 
 
 def write(path: Path, key: str, rules: Sequence[Rule], resolution: Resolution) -> bool:
     """Keep compiled rules and the resolution; False when it cannot be written."""
-    literals = literals_of(rules)
-    number = {literal: i for i, literal in enumerate(literals)}
-    body, entries = bytearray(), []
-    for rule in rules:
-        head = head_of(rule)
-        record = json.dumps(rule_out(rule), ensure_ascii=False, separators=(",", ":")).encode()
-        numbers = [number[p] for p in head.literals]
-        place = [len(body), len(record)]
-        entries.append([head.id, head.role, head.predicts, numbers, head.releases, head.scope, *place])
-        body += record + b"\n"
-    steps = len(body)
-    body += json.dumps(resolution_out(resolution), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-    crc = zlib.crc32(bytes(body))
-    first = {"key": key, "crc": crc, "literals": literals, "rules": entries, "resolution": steps}
+    body = bytearray()
+
+    def placed(part: Any) -> tuple[int, int]:
+        written = marshal.dumps(part)
+        body.extend(written)
+        return len(body) - len(written), len(written)
+
+    places = [placed(rule_out(rule)) for rule in rules]
+    predicting = [prediction_of(rule) for rule in rules if rule.predicts is not None]
+    of_predictions = placed([(*row, condition_out(condition)) for *row, condition in predicting])
+    of_resolution = placed(resolution_out(resolution))
+    heads = [tuple(head_of(rule)) for rule in rules]
+    head = marshal.dumps((key, literals_of(rules), heads, places, of_predictions, of_resolution))
+    content = head + bytes(body)
     partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(json.dumps(first, separators=(",", ":")).encode() + b"\n" + bytes(body))
+        partial.write_bytes(b"%08x %x\n" % (zlib.crc32(content), len(head)) + content)
         os.replace(partial, path)
     except OSError:
         with contextlib.suppress(OSError):

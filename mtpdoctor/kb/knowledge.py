@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from mtpdoctor.kb.codec import condition_in
+from mtpdoctor.kb.conditions import mentions
 from mtpdoctor.kb.resolution import Resolution
-from mtpdoctor.kb.types import Rule
-from mtpdoctor.records import dataclass
+from mtpdoctor.kb.types import Condition, Rule
 from mtpdoctor.release import Release, ReleaseRange
 
 
-@dataclass(frozen=True, slots=True)
-class RuleHead:
+class RuleHead(NamedTuple):
     """What is known of a rule without making its object."""
 
     id: str
@@ -20,6 +21,28 @@ class RuleHead:
     literals: tuple[str, ...]  # of its match patterns
     releases: str = "*"
     scope: str = "launch"
+
+
+class Prediction:
+    """What a rule foresees, without its object: of a hundred that are weighed one comes true.
+
+    ``memory``: it speaks of the memory sum. ``condition`` is what must hold.
+    """
+
+    __slots__ = ("_condition", "memory", "releases", "rule_id", "scope", "severity")
+
+    def __init__(
+        self, rule_id: str, severity: str, scope: str, releases: str, memory: bool, condition: Any
+    ) -> None:
+        self.rule_id, self.severity, self.scope, self.memory = rule_id, severity, scope, memory
+        self.releases = ReleaseRange.parse(releases)
+        self._condition = condition  # as data until it is asked for
+
+    @property
+    def condition(self) -> Condition:
+        if not isinstance(self._condition, Condition):
+            self._condition = condition_in(self._condition)
+        return self._condition
 
 
 class _ById(Mapping[str, Rule]):
@@ -57,12 +80,15 @@ class Knowledge:
         literals: Sequence[str],
         make: Callable[[int], Rule],
         resolution: Callable[[], Resolution] = Resolution,
+        predictions: Callable[[], Sequence[Prediction]] | None = None,
     ) -> None:
         self.heads = tuple(heads)
         self.literals = tuple(literals)
         self.by_id: Mapping[str, Rule] = _ById(self.heads, make)
         self._make_resolution = resolution
         self._resolution: Resolution | None = None
+        self._make_predictions = predictions or self._of_rules
+        self._predictions: Sequence[Prediction] | None = None
 
     @property
     def resolution(self) -> Resolution:
@@ -82,20 +108,24 @@ class Knowledge:
         """Every rule, in order of id."""
         return tuple(self.by_id.values())
 
-    def predicting(self, release: Release | None = None) -> Iterator[Rule]:
-        """The rules that speak of a launch before it, without those that do not hold in ``release``."""
-        return self._predicting("launch", release)
+    def predictions(self, release: Release | None = None) -> Iterator[Prediction]:
+        """What rules foresee of a launch before it, without those that do not hold in ``release``."""
+        if self._predictions is None:
+            self._predictions = tuple(self._make_predictions())
+        for each in self._predictions:
+            if each.scope == "launch" and each.releases.holds(release) is not False:
+                yield each
 
     def about_hosts(self, release: Release | None = None) -> Iterator[Rule]:
         """The rules that speak of a host, without those that do not hold in ``release``."""
-        return self._predicting("host", release)
-
-    def _predicting(self, scope: str, release: Release | None) -> Iterator[Rule]:
         for head in self.heads:
-            if not head.predicts or head.scope != scope:
+            if not head.predicts or head.scope != "host":
                 continue
             if ReleaseRange.parse(head.releases).holds(release) is not False:
                 yield self.by_id[head.id]
+
+    def _of_rules(self) -> Sequence[Prediction]:
+        return [Prediction(*prediction_of(self.by_id[head.id])) for head in self.heads if head.predicts]
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -110,6 +140,13 @@ def head_of(rule: Rule) -> RuleHead:
         rule.releases.text,
         rule.scope,
     )
+
+
+def prediction_of(rule: Rule) -> tuple[str, str, str, str, bool, Condition]:
+    """What a :class:`Prediction` is made of. The rule has one."""
+    assert rule.predicts is not None
+    memory = mentions(rule.predicts, "memory.")
+    return rule.id, rule.severity, rule.scope, rule.releases.text, memory, rule.predicts
 
 
 def literals_of(rules: Sequence[Rule]) -> tuple[str, ...]:

@@ -32,9 +32,9 @@ def test_a_rule_on_hosts_is_read_and_survives_compiling(
     assert rule.examples["bad_host"][0]["host"] == {"shm_gib": 0.1}
     first = load_knowledge(tmp_path / "k")
     again = load_knowledge(tmp_path / "k")
-    assert list((tmp_path / "cache").rglob("*.jsonl"))
+    assert list((tmp_path / "cache").rglob("*.bin"))
     for known in (first, again):
-        assert [r.id for r in known.about_hosts()] == ["MTP0001"] and list(known.predicting()) == []
+        assert [r.id for r in known.about_hosts()] == ["MTP0001"] and list(known.predictions()) == []
         assert known.by_id["MTP0001"].matters == rule.matters
         assert known.by_id["MTP0001"].predicts == rule.predicts
 

@@ -28,7 +28,7 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compiled(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*.jsonl"))
+    return sorted(folder.rglob("*.bin"))
 
 
 def test_the_own_knowledge_loads_and_has_literals_for_every_rule() -> None:
@@ -37,7 +37,9 @@ def test_the_own_knowledge_loads_and_has_literals_for_every_rule() -> None:
     for rule in known.rules:
         assert {p.literal for p in (*rule.match, *rule.requires, *rule.unless)} <= set(known.literals)
     foreseeing = {r.id: r.scope for r in known.rules if r.predicts}
-    assert {r.id for r in known.predicting()} == {i for i, scope in foreseeing.items() if scope == "launch"}
+    assert {p.rule_id for p in known.predictions()} == {
+        i for i, scope in foreseeing.items() if scope == "launch"
+    }
     assert {r.id for r in known.about_hosts()} == {i for i, scope in foreseeing.items() if scope == "host"}
     assert list(known.by_id) == sorted(known.by_id)
 
@@ -97,7 +99,7 @@ def test_no_cache_folder_is_no_problem(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path / "file"))
     assert list(load_knowledge(tmp_path / "k").by_id) == ["MTP0002"]
-    assert cache.write(tmp_path / "file" / "x.jsonl", "key", [], Resolution()) is False
+    assert cache.write(tmp_path / "file" / "x.bin", "key", [], Resolution()) is False
 
 
 def test_a_folder_of_ones_own_is_added(tmp_path: Path) -> None:
