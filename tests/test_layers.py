@@ -11,7 +11,18 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "mtpdoctor"
 
-BASE = {"errors", "release", "facts", "text", "redact", "paths", "compiled", "patterns", "records", "anonymise"}
+BASE = {
+    "errors",
+    "release",
+    "facts",
+    "text",
+    "redact",
+    "paths",
+    "compiled",
+    "patterns",
+    "records",
+    "anonymise",
+}
 READERS = {"log", "launch", "host", "model", "sglang"}
 # part -> the parts it may import
 ALLOWED = {

@@ -5,13 +5,15 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mtpdoctor.log.source import LogSource
 
 _STEP = 64 << 10  # bytes between entries
 _READ = 256 << 10  # bytes between entries that are cut into lines at once
 _KEPT = 8  # stretches between entries that stay cut
+_PLACES = 20_000  # lines of which a place is remembered
+_AROUND = 4 << 10  # bytes read on either side of such a place: most lines are shorter
 HUGE = 1 << 20  # a physical line longer than this is never read as a whole
 
 
@@ -27,19 +29,38 @@ class FileIndex:
         self._unended = False  # the last byte seen was no newline
         self._near = (0, 1)  # a line start met lately, (offset, number)
         self._kept: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._places: dict[int, int] = {}
 
-    def add(self, data: bytes, end: int, offset: int, number: int) -> int:
+    def place(self, number: int, offset: int) -> None:
+        """Line ``number`` is one that will be asked for, and the byte at ``offset`` is in it: no need to cut
+        the whole stretch around it into lines."""
+        if len(self._places) < _PLACES:
+            self._places[number] = offset
+
+    def add(
+        self, data: bytes, end: int, offset: int, number: int, marks: Sequence[tuple[int, int]] = ()
+    ) -> int:
         """Takes in ``data[:end]``, which stands at ``offset`` in line ``number``. Returns how many
-        newlines it holds."""
-        at, seen = 0, 0
+        newlines it holds. ``marks``: places in it, ascending, each with the number of its line, so
+        that what lies before them need not be counted again."""
+        at, seen, mark = 0, 0, 0
+
+        def newlines(upto: int) -> int:
+            nonlocal mark
+            start, counted = at, seen
+            while mark < len(marks) and marks[mark][0] <= upto:
+                start, counted = marks[mark][0], marks[mark][1] - number
+                mark += 1
+            return counted + data.count(b"\n", start, upto)
+
         while end - at > _STEP:
             cut = data.find(b"\n", at + _STEP, end) + 1
             if not cut:
                 break
-            seen += data.count(b"\n", at, cut)
+            seen = newlines(cut)
             self._entry(offset + cut, number + seen)
             at = cut
-        seen += data.count(b"\n", at, end)
+        seen = newlines(end)
         if end:
             self._unended = data[end - 1] != 0x0A
             if not self._unended and offset + end - self.offsets[-1] > _STEP:
@@ -106,6 +127,11 @@ class FileIndex:
         """(number, bytes without newline) of the lines ``first``..``last``; None for huge ones."""
         number = max(first, 1)
         last = min(last, self.line_count)
+        if number == last and number in self._places:
+            line = self._line_around(self._places[number])
+            if line is not None:
+                yield number, line
+                return
         while number <= last:
             i = bisect_right(self.numbers, number) - 1
             lines = self._lines(i)
@@ -124,6 +150,18 @@ class FileIndex:
             for raw in lines[at : at + last - number + 1]:
                 yield number, raw
                 number += 1
+
+    def _line_around(self, offset: int) -> bytes | None:
+        """The line that holds the byte at ``offset``; None when it is a long one."""
+        base = max(offset - _AROUND, 0)
+        data = self.source.read_at(base, 2 * _AROUND)
+        start = data.rfind(b"\n", 0, offset - base) + 1
+        stop = data.find(b"\n", offset - base)
+        if (not start and base) or offset - base >= len(data):
+            return None
+        if stop < 0:
+            return data[start:] if base + len(data) >= self.source.size else None
+        return data[start:stop]
 
     def _lines(self, i: int) -> list[bytes] | None:
         """The lines between entry ``i`` and the next, None when these are too many bytes. The last few

@@ -52,14 +52,16 @@ class _Found:
 class _Chunk(NamedTuple):
     """A stretch of whole lines (but for lines longer than a chunk), as literals are looked for in it.
 
-    ``text[:end]`` counts, hits that end within ``text[:skip]`` were seen in the chunk before;
-    ``number`` is the line in which it begins.
+    ``text[:end]`` counts, hits that end within ``text[:skip]`` were seen in the chunk before. ``raw``
+    are the ``size`` bytes at ``offset`` of the source that ``text`` was made of: itself, mostly.
     """
 
     text: bytes
     end: int
     skip: int
-    number: int
+    raw: bytes
+    size: int
+    offset: int
 
 
 class _FileScan:
@@ -73,6 +75,7 @@ class _FileScan:
         self.reader = LineReader(self.index, file, self.transports)
         self.keys: dict[str, tuple[bytes, ...]] = {}
         self.found: dict[bytes, _Found] = {}
+        self._number = 1  # of the line in which the next chunk begins
 
     def run(self, literals: Iterable[str], prefer: str | None, size: int) -> str:
         """The pass. Returns the name of the engine that served; ``size``: bytes to read in all."""
@@ -90,13 +93,14 @@ class _FileScan:
                         engine = make_engine(keys, engine.name)
             for done in search.rest():
                 self._take(*done)
+        self.index.finish(self._number)
         for key in hot:
             self.found[key].hot = True
         return engine.name
 
     def _chunks(self, longest: int) -> Iterator[_Chunk]:
         source = self.source
-        offset, number, skip = 0, 1, 0
+        offset, skip = 0, 0
         while offset < source.size:
             data = source.read_at(offset, CHUNK)
             if not data:  # shrank under the reader
@@ -106,29 +110,27 @@ class _FileScan:
             inside = not end and offset + len(data) < source.size  # of a line longer than a chunk
             if inside or offset + len(data) >= source.size:
                 end = len(data)
-            newlines = self.index.add(data, end, offset, number)
             text = searchable(data, self.json > 0)
             if text is data:
-                yield _Chunk(data, end, skip, number)
+                yield _Chunk(data, end, skip, data, end, offset)
             else:
                 text = searchable(data[:end], self.json > 0) if end < len(data) else text
                 before = len(searchable(data[:skip], self.json > 0)) if skip else 0
-                yield _Chunk(text, len(text), before, number)
-            number += newlines
+                yield _Chunk(text, len(text), before, data, end, offset)
             # room for the longest literal with some escape sequences inside
             skip = min(2 * longest + 256, end - 1) if inside else 0
             offset += end - skip
-        self.index.finish(number)
 
     def _take(
         self, context: tuple[list[bytes], tuple[bytes, ...], _Chunk], hits: list[tuple[int, int]]
     ) -> list[bytes]:
-        """Books the hits of a chunk. Returns the keys that occur too densely."""
-        keys, hot, (text, end, skip, number) = context
+        """Books the lines and the hits of a chunk. Returns the keys that occur too densely."""
+        keys, hot, (text, end, skip, raw, size, offset) = context
         found = self.found
         for key in hot:
             found[key].count += text.count(key, max(skip - len(key) + 1, 0), end)
-        at = 0
+        at, number = 0, self._number
+        marks: list[tuple[int, int]] = []
         for i, start in hits:
             if start >= end:
                 break  # the unfinished line at the end comes again with the next chunk
@@ -138,10 +140,14 @@ class _FileScan:
             if start > at:
                 number += text.count(b"\n", at, start)
                 at = start
+                marks.append((start, number))
+                if text is raw:
+                    self.index.place(number, offset + start)
             entry = found.get(key)
             if entry is None:
                 entry = found[key] = _Found()
             entry.add(number)
+        self._number += self.index.add(raw, size, offset, self._number, marks if text is raw else ())
         most = len(text) // _HOT_BYTES
         if len(hits) <= max(most, 16):
             return []

@@ -38,6 +38,7 @@ def small_chunks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """Once as it is, once with chunks that end in the middle of everything."""
     monkeypatch.setattr(scan_module, "CHUNK", request.param)
     monkeypatch.setattr("mtpdoctor.log.index._STEP", max(request.param // 4, 64))
+    monkeypatch.setattr("mtpdoctor.log.index._AROUND", max(request.param // 64, 24))
 
 
 # -- hits
