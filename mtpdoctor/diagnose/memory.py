@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import UNKNOWN, Facts, Source
-from mtpdoctor.kb.conditions import mentions
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.records import replace
 
@@ -24,10 +23,10 @@ _SPLITS = ("tp_size", "pp_size", "dp_size", "ep_size", "quantization", "enable_d
 def asks_memory(rule: Rule) -> bool:
     """Does a condition or a text of the rule speak of ``memory.*``?"""
     return (
-        (rule.predicts is not None and mentions(rule.predicts, PREFIX))
+        (rule.predicts is not None and rule.predicts.mentions(PREFIX))
         or PREFIX in rule.cause
         or any(
-            mentions(remedy.when, PREFIX) or any(PREFIX in (edit.value or "") for edit in remedy.edits)
+            remedy.when.mentions(PREFIX) or any(PREFIX in (edit.value or "") for edit in remedy.edits)
             for remedy in rule.remedies
         )
     )

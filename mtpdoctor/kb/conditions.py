@@ -389,15 +389,6 @@ def fact_names(condition: Condition) -> tuple[str, ...]:
     return tuple(dict.fromkeys(own))
 
 
-def mentions(condition: Condition, text: str) -> bool:
-    """Does the text stand in a fact's name or in an operand?"""
-    return (
-        text in condition.fact
-        or text in str(condition.operand)
-        or any(mentions(child, text) for child in condition.children)
-    )
-
-
 def _references(condition: Condition) -> list[str]:
     operands: Iterable[Any] = (
         condition.operand if isinstance(condition.operand, tuple) else (condition.operand,)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mtpdoctor.kb.codec import condition_in
-from mtpdoctor.kb.conditions import mentions
 from mtpdoctor.kb.resolution import Resolution
 from mtpdoctor.kb.types import Condition, Rule
 from mtpdoctor.release import Release, ReleaseRange
@@ -145,7 +144,7 @@ def head_of(rule: Rule) -> RuleHead:
 def prediction_of(rule: Rule) -> tuple[str, str, str, str, bool, Condition]:
     """What a :class:`Prediction` is made of. The rule has one."""
     assert rule.predicts is not None
-    memory = mentions(rule.predicts, "memory.")
+    memory = rule.predicts.mentions("memory.")
     return rule.id, rule.severity, rule.scope, rule.releases.text, memory, rule.predicts
 
 

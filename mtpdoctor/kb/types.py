@@ -55,6 +55,14 @@ class Condition:
     operand: Any = None
     children: tuple[Condition, ...] = ()
 
+    def mentions(self, text: str) -> bool:
+        """Does the text stand in a fact's name or in an operand?"""
+        return (
+            text in self.fact
+            or text in str(self.operand)
+            or any(child.mentions(text) for child in self.children)
+        )
+
 
 ALWAYS = Condition("all")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from mtpdoctor.log.event_patterns import PATTERNS, Pattern, Weight
-from mtpdoctor.log.traceback import Found
+from mtpdoctor.log.traceback_stream import Found
 from mtpdoctor.log.tracelines import exception_of, is_record
 from mtpdoctor.log.types import EventKind, Line, Traceback
 from mtpdoctor.patterns import lazy

@@ -8,9 +8,9 @@ without a prefix on anything but the first line, so a frame goes to the open tra
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from mtpdoctor.log.dressed import dress_of, take
+from mtpdoctor.log.traceback_stream import Found, Stream
 from mtpdoctor.log.tracelines import (
     BREAK,
     CARET,
@@ -30,44 +30,20 @@ from mtpdoctor.log.tracelines import (
     is_record,
     plain,
 )
-from mtpdoctor.log.types import Line, Link, Traceback
+from mtpdoctor.log.types import Line, Link
 
 GROUP_HEAD = "Exception Group Traceback (most recent call last)"
 CAUSE_LINE = "The above exception was the direct cause of the following exception"
 CONTEXT_LINE = "During handling of the above exception, another exception occurred"
 _MESSAGE_LINES = 200
-_STALE_LINES = 150
 LITERALS = (HEAD, CAUSE_LINE, CONTEXT_LINE)
-
-
-class Found(NamedTuple):
-    """A finished traceback (the outermost of its chain) and the line printed just before its chain."""
-
-    traceback: Traceback
-    intro: Line | None
-
-
-class _Stream:
-    __slots__ = ("done", "gap", "indent", "link", "mute", "open", "previous")
-
-    def __init__(self) -> None:
-        self.open: list[OpenTraceback] = []
-        self.done: list[tuple[OpenTraceback, Traceback]] = []  # closed, perhaps inner of a later one
-        # chain line seen, head to come: link, inner, intro, when
-        self.link: tuple[Link, Traceback | None, Line | None, int] | None = None
-        self.previous: Line | None = None  # last line outside tracebacks
-        self.mute = False  # inside a stack print that is no failure
-        # spaces before every line of the traceback: a log inside a notebook's, a pod's description or a report's text
-        self.indent = 0
-        # a message that has come to an empty line, and may go on behind it: whose, the empty lines
-        self.gap: tuple[OpenTraceback, list[Line]] | None = None
 
 
 class TracebackParser:
     """Feed lines in reading order; ``finish`` gives the tracebacks in the order of their heads."""
 
     def __init__(self) -> None:
-        self._streams: dict[tuple[int, str], _Stream] = {}
+        self._streams: dict[tuple[int, str], Stream] = {}
         self._found: list[Found] = []
         self._clock = 0
 
@@ -79,7 +55,7 @@ class TracebackParser:
     def feed(self, line: Line) -> bool:
         """True when the line is part of a traceback."""
         self._clock += 1
-        stream = self._streams.setdefault((line.file, line.stream), _Stream())
+        stream = self._streams.setdefault((line.file, line.stream), Stream(self._found))
         used = self._feed(stream, line)
         if not used and line.body.strip():
             stream.previous = line
@@ -89,8 +65,8 @@ class TracebackParser:
         """The next line does not follow the last one: close what is open."""
         for stream in self._streams.values():
             for node in list(stream.open):
-                self._close(stream, node, node.exception is None)
-            self._settle(stream)
+                stream.close(node, node.exception is None)
+            stream.settle()
             stream.link = None
             stream.previous = None
             stream.mute = False
@@ -103,11 +79,11 @@ class TracebackParser:
 
     # -- one line ---------------------------------------------------------------------------------
 
-    def _feed(self, stream: _Stream, line: Line) -> bool:
+    def _feed(self, stream: Stream, line: Line) -> bool:
         tag, body = plain(line)
-        self._drop_stale(stream)
+        stream.drop_stale(self._clock)
         if stream.link and self._clock - stream.link[3] > 12:
-            self._settle(stream)
+            stream.settle()
         if stream.gap is not None and self._over_gap(stream, line, tag, body):
             return True
         if HEAD in body:
@@ -123,7 +99,7 @@ class TracebackParser:
         if CAUSE_LINE in body or CONTEXT_LINE in body:
             return self._chain(stream, line, Link.CAUSE if CAUSE_LINE in body else Link.CONTEXT)
         if any(text in body for text in NOT_FAILING):
-            self._end_messages(stream)
+            stream.end_messages()
             stream.mute = any(text in body for text in STACKS)
             stream.previous = line
             return False
@@ -134,7 +110,7 @@ class TracebackParser:
         if not body.strip():
             return self._blank(stream, line, margin)
         if is_record(line):
-            self._end_messages(stream)
+            stream.end_messages()
             return False
         dressed = self._latest([n for n in stream.open if n.dress])
         if dressed is not None and take(dressed, line, body):
@@ -145,7 +121,7 @@ class TracebackParser:
             return self._frame(stream, line, tag, margin, frame)
         return self._other(stream, line, tag, margin, body)
 
-    def _head(self, stream: _Stream, line: Line, tag: str | None, body: str) -> bool:
+    def _head(self, stream: Stream, line: Line, tag: str | None, body: str) -> bool:
         if is_record(line) and any(
             n.head.text == line.text and len(n.lines) == 1 for n in stream.open
         ):  # a log whose lines are doubled
@@ -162,9 +138,9 @@ class TracebackParser:
             if node is parent or (node.group and margin):
                 continue
             if node.exception is not None or (is_record(line) and node.rank == line.rank and node.tag == tag):
-                self._close(stream, node, node.exception is None)
+                stream.close(node, node.exception is None)
         if chained is None:
-            self._settle(stream)
+            stream.settle()
         rank = line.rank
         intro = stream.previous
         inner = None
@@ -187,20 +163,20 @@ class TracebackParser:
             node.intro = line
         return True
 
-    def _chain(self, stream: _Stream, line: Line, link: Link) -> bool:
+    def _chain(self, stream: Stream, line: Line, link: Link) -> bool:
         node = self._latest([n for n in stream.open if n.exception is not None and not n.group])
         if node is not None:
-            self._close(stream, node, False)
+            stream.close(node, False)
         if stream.done:
             last, traceback = stream.done.pop()
-            self._settle(stream)
+            stream.settle()
             stream.link = (link, traceback, last.intro, self._clock)
         else:
-            self._settle(stream)
+            stream.settle()
             stream.link = (link, None, stream.previous, self._clock)
         return True
 
-    def _blank(self, stream: _Stream, line: Line, margin: bool) -> bool:
+    def _blank(self, stream: Stream, line: Line, margin: bool) -> bool:
         node = self._latest([n for n in stream.open if n.exception is not None and n.margin == margin])
         if node is None:
             return False
@@ -211,12 +187,12 @@ class TracebackParser:
             return True
         if not node.group:
             if margin:
-                self._close(stream, node, False)
+                stream.close(node, False)
             else:
                 stream.gap = (node, [line])
         return True
 
-    def _over_gap(self, stream: _Stream, line: Line, tag: str | None, body: str) -> bool:
+    def _over_gap(self, stream: Stream, line: Line, tag: str | None, body: str) -> bool:
         """The line after the empty one in or behind a message."""
         assert stream.gap is not None
         body = body[stream.indent :] if body[: stream.indent].isspace() else body
@@ -228,25 +204,25 @@ class TracebackParser:
         if node not in stream.open:
             return False
         if is_record(line) or tag != node.tag or not goes_past_gap(body, len(empty)):
-            self._close(stream, node, False)
+            stream.close(node, False)
             return False
         for blank in empty:
             self._say(node, blank, "")
         self._say(node, line, body)
         return True
 
-    def _rule(self, stream: _Stream, line: Line) -> None:
+    def _rule(self, stream: Stream, line: Line) -> None:
         """The line between members of an exception group."""
         for node in list(stream.open):
             if node.margin and not node.group:
-                self._close(stream, node, node.exception is None)
-        self._settle(stream)
+                stream.close(node, node.exception is None)
+        stream.settle()
         for node in stream.open:
             if node.group:
                 node.lines.append(line)
                 node.touched = self._clock
 
-    def _frame(self, stream: _Stream, line: Line, tag: str | None, margin: bool, m: re.Match[str]) -> bool:
+    def _frame(self, stream: Stream, line: Line, tag: str | None, margin: bool, m: re.Match[str]) -> bool:
         path, lineno, function = m[2], int(m[3]), (m[4] or "").strip()
         cut = False
         nodes = [
@@ -268,7 +244,7 @@ class TracebackParser:
                 node.cut, node.intro = True, stream.previous
                 cut = True
                 stream.indent = 0 if margin else max(len(m[1]) - 2, 0)
-                self._settle(stream)
+                stream.settle()
                 stream.open.append(node)
         node.flush()
         node.pending = (path, lineno, function, line)
@@ -276,7 +252,7 @@ class TracebackParser:
         self._take(node, line)
         return True
 
-    def _nested(self, stream: _Stream, outer: OpenTraceback) -> OpenTraceback:
+    def _nested(self, stream: Stream, outer: OpenTraceback) -> OpenTraceback:
         """A remote traceback printed inside the message of the local one (Ray)."""
         assert outer.exception is not None
         node = OpenTraceback(outer.exception, outer.rank, outer.tag, outer.margin)
@@ -285,7 +261,7 @@ class TracebackParser:
         stream.open.append(node)
         return node
 
-    def _other(self, stream: _Stream, line: Line, tag: str | None, margin: bool, body: str) -> bool:
+    def _other(self, stream: Stream, line: Line, tag: str | None, margin: bool, body: str) -> bool:
         reading = [
             n for n in stream.open if n.exception is None and n.margin == margin and n.tag in (tag, None)
         ]
@@ -320,11 +296,11 @@ class TracebackParser:
         if talking is None:
             if not margin:
                 for n in [n for n in stream.open if n.margin]:
-                    self._close(stream, n, n.exception is None)
-                self._settle(stream)
+                    stream.close(n, n.exception is None)
+                stream.settle()
             return False
         if (BREAK.match(body) and not CONTINUES.match(body)) or len(talking.message) >= _MESSAGE_LINES:
-            self._close(stream, talking, False)
+            stream.close(talking, False)
             return False
         self._say(talking, line, body)
         return True
@@ -369,50 +345,3 @@ class TracebackParser:
     def _say(self, node: OpenTraceback, line: Line, body: str) -> None:
         node.message.append(body)
         self._take(node, line)
-
-    def _end_messages(self, stream: _Stream) -> None:
-        for node in list(stream.open):
-            if node.exception is not None:
-                self._close(stream, node, False)
-
-    def _drop_stale(self, stream: _Stream) -> None:
-        for node in [n for n in stream.open if self._clock - n.touched > _STALE_LINES and n.touched]:
-            self._close(stream, node, node.exception is None)
-
-    def _close(self, stream: _Stream, node: OpenTraceback, cut: bool) -> None:
-        if node not in stream.open:
-            return
-        if node.group:
-            for member in [n for n in stream.open if n.parent is node]:
-                self._close(stream, member, member.exception is None)
-        stream.open.remove(node)
-        node.cut = node.cut or cut
-        traceback = node.build(node.head.stream)
-        if node.parent is not None:
-            stream.done = [d for d in stream.done if d[1] is not node.inner]
-            if node.parent.inner is None or node.parent.inner is node.inner:
-                node.parent.inner = traceback
-                node.parent.link = node.parent.link or Link.CAUSE
-            node.parent.lines.extend(node.lines)
-            stream.done.append((node, traceback))
-            return
-        if len(node.lines) == 1 and node.exception is None and not node.frames and HEAD not in node.head.body:
-            return
-        stream.done.append((node, traceback))
-        if len(stream.done) > 8:
-            self._emit(stream.done.pop(0))
-
-    def _settle(self, stream: _Stream) -> None:
-        """What is closed and not chained into a later one is final."""
-        if stream.link:
-            if stream.link[1] is not None:
-                self._found.append(Found(stream.link[1], stream.link[2]))
-            stream.link = None
-        for item in stream.done:
-            self._emit(item)
-        stream.done = []
-
-    def _emit(self, item: tuple[OpenTraceback, Traceback]) -> None:
-        node, traceback = item
-        if node.parent is None:
-            self._found.append(Found(traceback, node.intro))

@@ -38,11 +38,6 @@ class Known:
     def first(self) -> Release | None:
         return self.spans[0][0] if self.spans else None
 
-    @property
-    def from_the_start(self) -> bool:
-        """The oldest release known here has it already: older ones may, too."""
-        return bool(self.spans) and self.spans[0][0] == self.known[0]
-
     def first_after(self, release: Release) -> Release | None:
         """The first final release after ``release`` that has it."""
         return next((r for r in self.known if r > release and not r.is_prerelease and self.has(r)), None)

@@ -14,22 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mtpdoctor.errors import UserError
+from mtpdoctor.sglang.annotations import annotated, is_derived, last_name, without_optional
+from mtpdoctor.sglang.deprecation import named_instead, says_deprecated
 from mtpdoctor.sglang.evaluate import Evaluator
 from mtpdoctor.sglang.modules import ClassRef, FunctionRef, Module, Unresolved, plain
 from mtpdoctor.sglang.source import SourceTree
-
-# "Use '--x' instead", "Please set `--x` to 'y'", "Alias for --x y."; a value is taken only where it is
-# quoted with the flag, joined by "=", or named by "to".
-_REPLACEMENT = re.compile(
-    r"(?:\b(?:use|set|prefer)|replaced by|alias (?:for|of)|renamed to|in favou?r of)\s+[`'\"]?(--[a-z][\w-]*)"
-    r"(?:=(\w+)|(?:[`'\"] to ['\"]| )(?!instead)(\w+)(?=[`'\".]))?",
-    re.I,
-)
-_DEPRECATED = re.compile(
-    r"^\W*(?:note:?\s+)?(?:--\S+\s+(?:is\s+)?)?(?:deprecat|removed)"
-    r"|^\W*this (?:flag|argument|option) (?:is|has been) deprecat|\(deprecated",
-    re.I,
-)
 
 
 @dataclass(slots=True)
@@ -101,14 +90,14 @@ class _Reader:
     def _collect_fields(self, cls: ClassRef) -> None:
         owners = [cls]
         for call in ast.walk(cls.module.tree):
-            if isinstance(call, ast.Call) and call.args and _tail(call.func) == "collect_input_fields":
+            if isinstance(call, ast.Call) and call.args and last_name(call.func) == "collect_input_fields":
                 owners.extend(self.eval.value(call.args[0], cls.module))
                 self.era = "namespaces"
         for owner in owners:
             for stmt in owner.node.body:
                 if not isinstance(stmt, ast.AnnAssign) or not isinstance(stmt.target, ast.Name):
                     continue
-                if ast.unparse(stmt.annotation).startswith("ClassVar") or _is_derived(stmt.annotation):
+                if ast.unparse(stmt.annotation).startswith("ClassVar") or is_derived(stmt.annotation):
                     continue
                 default: Any = ...  # no default: the field is required
                 if stmt.value is not None:
@@ -198,7 +187,7 @@ class _Reader:
         )
         if passed is None:
             return
-        if _tail(func) == "add_cli_args_from_dataclass":
+        if last_name(func) == "add_cli_args_from_dataclass":
             self.era = "fields" if self.era == "argparse" else self.era
             for name in self.fields:
                 self._add_field(name)
@@ -243,13 +232,13 @@ class _Reader:
 
     def _add_field(self, name: str) -> None:
         annotation, default, module = self.fields[name]
-        parts = _annotated(annotation)
+        parts = annotated(annotation)
         if parts is None:
             return
         kind, meta = parts
         keywords: dict[str, ast.expr] = {}
         for item in meta:
-            if isinstance(item, ast.Call) and _tail(item.func) == "Arg":
+            if isinstance(item, ast.Call) and last_name(item.func) == "Arg":
                 keywords = {k.arg: k.value for k in item.keywords if k.arg}
                 if item.args:
                     keywords.setdefault("help", item.args[0])
@@ -267,7 +256,7 @@ class _Reader:
             [cli or "--" + name.replace("_", "-"), *(aliases if isinstance(aliases, list) else [])]
         )
         flag.dest = name
-        inner = _strip_optional(kind)
+        inner = without_optional(kind)
         self._field_type(flag, inner, keywords, module)
         if "action_kwargs" in keywords and isinstance(keywords["action_kwargs"], ast.Dict):
             for key, value in zip(
@@ -360,15 +349,11 @@ class _Reader:
         if "error_message" in keywords:
             refused = self._try(keywords["error_message"], module, scope)
             flag.refused = refused if isinstance(refused, str) else ""
-        flag.deprecated = kind.startswith("Deprecated") or bool(_DEPRECATED.search(flag.help))
+        flag.deprecated = kind.startswith("Deprecated") or says_deprecated(flag.help)
         if flag.deprecated:
             new = self._try(keywords["new_flag"], module, scope) if "new_flag" in keywords else None
-            found = _REPLACEMENT.search(f"{flag.refused or ''} {flag.help}")
-            if isinstance(new, str):
-                flag.replacement = new
-            elif found:
-                value = found[2] or found[3]
-                flag.replacement = f"{found[1]}={value}" if value else found[1]
+            named = named_instead(f"{flag.refused or ''} {flag.help}")
+            flag.replacement = new if isinstance(new, str) else named
 
     def _action_nargs(self, node: ast.expr, module: Module, scope: Mapping[str, Any]) -> Any:
         """``nargs`` that a custom action class sets by default; ``...`` when it sets none."""
@@ -400,45 +385,5 @@ def _is_unresolved(value: Any) -> bool:
     return isinstance(value, dict) and set(value) == {"unresolved"}
 
 
-def _tail(func: ast.expr) -> str:
-    return ast.unparse(func).split(".")[-1]
-
-
 def _type_name(text: str) -> str:
     return {"loads": "json", "json.loads": "json"}.get(text, text.split(".")[-1])
-
-
-def _is_derived(annotation: ast.expr) -> bool:
-    """``A[T, Derived(...)]``: filled at run time, not a field of ServerArgs."""
-    parts = _annotated(annotation)
-    return parts is not None and any(isinstance(m, ast.Call) and _tail(m.func) == "Derived" for m in parts[1])
-
-
-def _annotated(annotation: ast.expr) -> tuple[ast.expr, list[ast.expr]] | None:
-    if not isinstance(annotation, ast.Subscript) or _tail(annotation.value) not in ("A", "Annotated"):
-        return None
-    inside = annotation.slice
-    if isinstance(inside, ast.Tuple) and len(inside.elts) > 1:
-        return inside.elts[0], inside.elts[1:]
-    return None
-
-
-def _strip_optional(node: ast.expr) -> ast.expr:
-    """``Optional[X]``, ``Union[X, None]`` and ``X | None`` to X."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        node = ast.parse(node.value, mode="eval").body
-    parts: list[ast.expr] = []
-    if isinstance(node, ast.Subscript) and _tail(node.value) == "Optional":
-        return node.slice
-    if isinstance(node, ast.Subscript) and _tail(node.value) == "Union" and isinstance(node.slice, ast.Tuple):
-        parts = node.slice.elts
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        pending: list[ast.expr] = [node]
-        while pending:
-            item = pending.pop()
-            if isinstance(item, ast.BinOp) and isinstance(item.op, ast.BitOr):
-                pending += [item.left, item.right]
-            else:
-                parts.append(item)
-    kept = [p for p in parts if ast.unparse(p) != "None"]
-    return kept[0] if len(kept) == 1 else node

@@ -91,6 +91,14 @@ def stage_at(marks: dict[int, Mark], number: int) -> str | None:
     return marks[best].label if best is not None else None
 
 
+def next_mark(marks: dict[int, Mark], number: int, step: int, kinds: tuple[Kind, ...]) -> int | None:
+    """The line of the nearest mark of these kinds after line ``number``, or before it for a negative ``step``."""
+    numbers = [n for n, mark in marks.items() if mark.kind in kinds]
+    if step > 0:
+        return min((n for n in numbers if n > number), default=None)
+    return max((n for n in numbers if n < number), default=None)
+
+
 def ranks_of(reading: LogReading | None) -> tuple[str, ...]:
     """The ranks that the log speaks of, in their natural order."""
     import re

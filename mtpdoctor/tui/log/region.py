@@ -19,11 +19,12 @@ from mtpdoctor.log.types import LogReading
 from mtpdoctor.report.clean import Cleaner
 from mtpdoctor.tui.log.document import LogDocument
 from mtpdoctor.tui.log.growth import CHOSEN_AGAIN, LOOK_EVERY, Growth
-from mtpdoctor.tui.log.marks import Kind, Marks, marks_of, ranks_of
+from mtpdoctor.tui.log.looking import looked_for
+from mtpdoctor.tui.log.marks import Kind, Marks, marks_of, next_mark, ranks_of
 from mtpdoctor.tui.log.prompt import Prompt
 from mtpdoctor.tui.log.ranks import RankPicker
 from mtpdoctor.tui.log.rows import Rows, all_rows, chosen_rows
-from mtpdoctor.tui.log.search import Pattern, find_round
+from mtpdoctor.tui.log.search import Pattern
 from mtpdoctor.tui.log.shown import masked
 from mtpdoctor.tui.log.status import LogStatus
 from mtpdoctor.tui.log.view import LogView
@@ -303,34 +304,16 @@ class LogRegion(Vertical):
         rows = self.view.rows
 
         async def look() -> None:
+            await asyncio.sleep(after)
             try:
-                await asyncio.sleep(after)
                 self.view.pattern = pattern if pattern.text else None
                 self.view.restyle()
-                if not pattern.text:
-                    self._tell("")
-                    return
-                found, around = await watched(
-                    f"looking for {pattern.text} (Esc ends it)",
-                    lambda tell, stop: find_round(
-                        document,
-                        pattern,
-                        number,
-                        forward=forward,
-                        allowed=rows.holds,
-                        stop=stop,
-                        progress=tell,
-                    ),
-                    self._tell,
-                )
+                found, said = await looked_for(document, pattern, number, forward, rows, self._tell)
             except UserError as error:
-                self._tell(str(error))
-                return
-            if found is None:
-                self._tell(f"not found: {pattern.text}")
-                return
-            self.view.go_number(found)
-            self._tell("found, from the other end on" if around else "")
+                found, said = None, str(error)
+            if found is not None:
+                self.view.go_number(found)
+            self._tell(said)
 
         self._do("find", look)
 
@@ -350,14 +333,9 @@ class LogRegion(Vertical):
         self._jump(step, (Kind.STAGE, Kind.READY), "no further stage")
 
     def _jump(self, step: int, kinds: tuple[Kind, ...], otherwise: str) -> None:
-        numbers = sorted(n for n, m in self.view.marks.items() if m.kind in kinds)
-        ahead = (
-            [n for n in numbers if n > self.view.number]
-            if step > 0
-            else [n for n in reversed(numbers) if n < self.view.number]
-        )
-        if ahead:
-            self.go_to(self._file, ahead[0])
+        number = next_mark(self.view.marks, self.view.number, step, kinds)
+        if number is not None:
+            self.go_to(self._file, number)
         else:
             self._tell(otherwise)
 
