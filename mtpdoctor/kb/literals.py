@@ -142,10 +142,14 @@ def required_literal(regex: str, minimum: int = MIN_LITERAL) -> str:
 
 
 def _sequence(items: Any, flags: int) -> _Text:
-    out = _EMPTY
+    out, run = _EMPTY, ""
     for op, argument in items:
-        out = _join(out, _item(op, argument, flags))
-    return out
+        part = _item(op, argument, flags)
+        if op is sre.LITERAL and part.exact is not None and len(run) < _MAX_PIECE:
+            run += part.exact  # joined as one: a join costs as much as there is before it
+            continue
+        out, run = _join(_join(out, _Text(run)) if run else out, part), ""
+    return _join(out, _Text(run)) if run else out
 
 
 def _join(a: _Text, b: _Text) -> _Text:

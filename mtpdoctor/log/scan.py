@@ -7,7 +7,8 @@ so memory does not grow with the log. Lines are cut, cleaned and checked only wh
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from mtpdoctor.log.engines import Search, make_engine
@@ -64,6 +65,20 @@ class _Chunk(NamedTuple):
     offset: int
 
 
+@lru_cache(maxsize=8)
+def _keys_of(
+    literals: tuple[str, ...], json_levels: int
+) -> tuple[Mapping[str, tuple[bytes, ...]], tuple[bytes, ...], Mapping[bytes, list[str]]]:
+    """What is looked for in the raw bytes: by literal, all of it in order, and which literals it stands for.
+    Small logs read one after the other share it."""
+    keys = {literal: search_keys(literal, json_levels) for literal in literals}
+    owners: dict[bytes, list[str]] = {}
+    for literal, some in keys.items():
+        for key in some:
+            owners.setdefault(key, []).append(literal)
+    return keys, tuple(sorted(owners)), owners
+
+
 class _FileScan:
     """One file: the pass over it, and what is known after."""
 
@@ -73,14 +88,15 @@ class _FileScan:
         self.json = self.transports.json_levels
         self.index = FileIndex(source)
         self.reader = LineReader(self.index, file, self.transports)
-        self.keys: dict[str, tuple[bytes, ...]] = {}
+        self.keys: Mapping[str, tuple[bytes, ...]] = {}
+        self._owners: Mapping[bytes, list[str]] = {}
         self.found: dict[bytes, _Found] = {}
         self._number = 1  # of the line in which the next chunk begins
 
-    def run(self, literals: Iterable[str], prefer: str | None, size: int) -> str:
+    def run(self, literals: tuple[str, ...], prefer: str | None, size: int) -> str:
         """The pass. Returns the name of the engine that served; ``size``: bytes to read in all."""
-        self.keys = {literal: search_keys(literal, self.json) for literal in literals}
-        keys = sorted({key for some in self.keys.values() for key in some})
+        self.keys, every, self._owners = _keys_of(literals, self.json)
+        keys = list(every)
         hot: list[bytes] = []
         engine = make_engine(keys, prefer, size=size)
         with Search(ahead=engine.name == "hyperscan" and self.source.size > 4 * CHUNK) as search:
@@ -176,9 +192,10 @@ class _FileScan:
             whole = whole and len(found.last) < KEPT
         return out, whole
 
-    def holds(self, literal: str) -> bool:
-        """Whether the raw bytes hold it anywhere."""
-        return not self.found.keys().isdisjoint(self.keys[literal])
+    def held(self) -> Iterator[str]:
+        """The literals that the raw bytes hold somewhere."""
+        for key in self.found:
+            yield from self._owners[key]
 
     def count(self, literal: str) -> int:
         """Occurrences in the raw bytes."""
@@ -229,11 +246,8 @@ class ScannedLog:
             FileInfo(s.source.name, s.source.size, s.index.line_count, s.source.truncated) for s in scans
         )
         # Most literals occur nowhere, and every rule asks for its own.
-        self._absent = (
-            {literal for literal in scans[0].keys if not any(s.holds(literal) for s in scans)}
-            if scans
-            else set()
-        )
+        self._asked: Collection[str] = scans[0].keys if scans else ()
+        self._held = {literal for s in scans for literal in s.held()}
         self._verified: dict[str, tuple[list[Line], bool]] = {}
         self._spare = _REMEMBERED
 
@@ -262,7 +276,7 @@ class ScannedLog:
     def count(self, literal: str) -> int:
         """How often the literal occurs in all: exact in clean text up to thousands of lines, beyond
         that as counted in the raw bytes (transport prefixes included)."""
-        if literal in self._absent:
+        if literal not in self._held and literal in self._asked:
             return 0
         lines, all_of_them = self._verify(literal)
         if all_of_them:
@@ -307,7 +321,7 @@ def scan(sources: Sequence[LogSource], literals: Iterable[str], *, engine: str |
     ``engine`` forces one of ``engines.ENGINES``. Raises ValueError for an empty literal, UserError
     when reading fails.
     """
-    wanted = list(dict.fromkeys(literals))
+    wanted = tuple(dict.fromkeys(literals))
     if "" in wanted:
         raise ValueError("an empty literal occurs everywhere")
     total = sum(s.size for s in sources)

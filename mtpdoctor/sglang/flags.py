@@ -132,7 +132,7 @@ def flag_table(release: Release | None) -> FlagTable:
     return _table(folder, known, note)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=128)  # every release: lint holds each edit against all of its own
 def _table(folder: Path, known: Release, note: str | None) -> FlagTable:
     rows: dict[str, Row] = {}
     table = read_table(folder / "flags.json")
