@@ -167,6 +167,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
 
         said = _source_says(cause, case, knowledge)
         advice = _advice(cause, case, knowledge, ())
+        fixes = _with_printed((*(said.fixes if said else ()), *advice.fixes), cause, case, knowledge)
         return Diagnosis(
             rule=None,
             title=title_of(cause),
@@ -178,7 +179,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
             evidence=(),
             consequences=consequences,
             references=advice.references,
-            fixes=(*(said.fixes if said else ()), *advice.fixes),
+            fixes=fixes,
             chain=cause.chain,
             next_steps=(*advice.steps, *(said.steps if said else ()), *next_steps(cause, case)),
             raised=root_traceback(cause),
@@ -196,6 +197,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
     if not fixes and not steps:  # none of its remedies fits this launch: never leave a person with nothing
         advice = _advice(cause, case, knowledge, ())
         fixes, steps = advice.fixes, advice.steps or _where_to_look(cause, case)
+    fixes = _with_printed(fixes, cause, case, knowledge)
     return Diagnosis(
         rule=rule.id,
         title=fill(rule.title, facts, match.captures),
@@ -221,6 +223,12 @@ def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis
 
     fixes = as_here(diagnosis.fixes, case, cause)
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
+
+
+def _with_printed(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
+    from mtpdoctor.diagnose.printed.placing import with_printed  # only a failure has fixes
+
+    return with_printed(fixes, cause, case, knowledge)
 
 
 def _where_to_look(cause: Cause, case: Case) -> tuple[str, ...]:

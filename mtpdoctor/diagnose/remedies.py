@@ -11,7 +11,7 @@ it changes something. ``verified`` says how far the proof went:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.in_force import names_missing_option, without_those_in_force
@@ -58,12 +58,17 @@ def fixes_of(match: Match, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
         truth = _applies(remedy, case, facts, match)
         if truth is False:
             continue
-        fix = _fix(remedy, match, case, facts, knowledge, truth)
+        fix = _fix(remedy, match.captures, match.rule, case, facts, knowledge, truth)
         if fix is not None and all(
             f.command != fix.command or f.title != fix.title for f in certain + conditional
         ):
             (certain if truth else conditional).append(fix)
     return tuple(certain + conditional)
+
+
+def fix_of(remedy: Remedy, case: Case, knowledge: Knowledge) -> Fix | None:
+    """The fix of a remedy that no rule holds (a log says it); None where it changes nothing or cannot be here."""
+    return _fix(remedy, {}, None, case, launch_facts(case, knowledge), knowledge, True)
 
 
 def launch_facts(case: Case, knowledge: Knowledge) -> Facts:
@@ -106,12 +111,18 @@ def _applies(remedy: Remedy, case: Case, facts: Facts, match: Match) -> bool | N
 
 
 def _fix(
-    remedy: Remedy, match: Match, case: Case, facts: Facts, knowledge: Knowledge, truth: bool | None
+    remedy: Remedy,
+    captures: Mapping[str, str],
+    rule: Rule | None,
+    case: Case,
+    facts: Facts,
+    knowledge: Knowledge,
+    truth: bool | None,
 ) -> Fix | None:
-    filled = resolve_remedy(remedy, facts, match.captures)
+    filled = resolve_remedy(remedy, facts, captures)
     notes: list[str] = []
     if truth is None:
-        notes.append(_condition_in_words(remedy, case, facts, match))
+        notes.append(_condition_in_words(remedy, case, facts, captures))
     safety = remedy.safety.value
     edits: list[Edit] = []
     for edit in filled.edits:
@@ -152,7 +163,7 @@ def _fix(
     )
     if not edits or case.document is None or any(_is_open(edit) for edit in edits):
         return fix
-    releases = candidate_releases(case, match.rule)
+    releases = candidate_releases(case, rule)
     wanted = tuple(r for r in releases if remedy.releases.holds(r))  # the remedy is for these only
     proof = prove(case, tuple(edits), knowledge, wanted or releases)
     if proof is None:
@@ -192,11 +203,11 @@ def diff_of(before: LaunchDocument, after: LaunchDocument) -> str | None:
     return None if before.form is Form.SHELL else before.diff(after, before.name.lstrip("/"))
 
 
-def _condition_in_words(remedy: Remedy, case: Case, facts: Facts, match: Match) -> str:
+def _condition_in_words(remedy: Remedy, case: Case, facts: Facts, captures: Mapping[str, str]) -> str:
     parts = []
     from mtpdoctor.kb.undecided import undecided
 
-    open_part = undecided(remedy.when, facts, match.captures)
+    open_part = undecided(remedy.when, facts, captures)
     if open_part != ALWAYS:
         parts.append(describe(open_part))
     if remedy.releases.holds(case.release) is None:
@@ -369,11 +380,11 @@ def _refuses(spec: FlagSpec, use: FlagUse) -> bool:
     return use.values[0] not in {str(choice) for choice in spec.choices}
 
 
-def candidate_releases(case: Case, rule: Rule) -> tuple[Release, ...]:
+def candidate_releases(case: Case, rule: Rule | None) -> tuple[Release, ...]:
     """The release in use; where it is not known, every release in which the rule's message occurs
     (none when that says nothing)."""
     if case.release is not None:
         return (case.release,)
-    if not rule.releases.bounds:
+    if rule is None or not rule.releases.bounds:
         return ()
     return tuple(r for r in known_releases() if r in rule.releases)

@@ -32,7 +32,7 @@ def module_remedies(match: Match, case: Case) -> list[Remedy]:
         first = _of_row(package.missing, release, case)
     else:
         first = install_remedy(module, pinned or names[-1], case)
-        if not named and not known_here:
+        if not named and not known_here and not package.known:
             return [_complete(case), first]
     return [first] if named else [first, _complete(case)]
 

