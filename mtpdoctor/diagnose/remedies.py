@@ -141,6 +141,12 @@ def _fix(
     if edits and not changing and not filled.run:
         return None
     edits = list(changing)
+    if case.document is not None and edits:
+        from mtpdoctor.diagnose.partners import partners_of  # only where something is taken out
+
+        along, with_them = partners_of(edits, case.document.command, case.release)
+        edits = removals_first([*edits, *along])
+        notes.append(with_them)
     if not edits and names_missing_option(filled.title, case.release):
         return None
     if safety == Safety.SAFE.value and (why := unsure(edits, facts, case.release)) is not None:

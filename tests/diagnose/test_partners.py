@@ -1,0 +1,57 @@
+"""What a fix takes out takes along what means nothing without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mtpdoctor.diagnose.partners import partners_of
+from mtpdoctor.launch.document import read_launch
+from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.paths import releases_folder
+from mtpdoctor.release import parse_release
+from mtpdoctor.sglang.flags import flag_table
+from mtpdoctor.sglang.releases import known_releases
+from mtpdoctor.sglang.store import read_table
+
+GROUPS = read_table(releases_folder() / "partners.json")["groups"]
+
+
+def along(options: str, *removed: str, release: str = "0.5.16") -> list[str]:
+    command = read_launch(f"python -m sglang.launch_server --model-path m {options}").command
+    edits = [Edit(EditOp.REMOVE, name, None) for name in removed]
+    out, why = partners_of(edits, command, parse_release(release))
+    assert bool(out) == bool(why)
+    return [e.name for e in out]
+
+
+@pytest.mark.parametrize(
+    ("options", "removed", "goes"),
+    [
+        ("--speculative-algorithm EAGLE --speculative-num-steps 3 --speculative-eagle-topk 1 --tp 2", "--speculative-algorithm", ["--speculative-num-steps", "--speculative-eagle-topk"]),
+        ("--tp 8 --dp 8 --enable-dp-attention --enable-dp-lm-head", "--enable-dp-attention", ["--dp", "--enable-dp-lm-head"]),
+        ("--moe-a2a-backend deepep --deepep-mode normal --enable-two-batch-overlap", "--moe-a2a-backend", ["--deepep-mode", "--enable-two-batch-overlap"]),
+        ("--kt-weight-path w --kt-method LLAMAFILE --kt-num-gpu-experts 16", "--kt-weight-path", ["--kt-method", "--kt-num-gpu-experts"]),
+        ("--nnodes 2 --node-rank 1 --dist-init-addr a:1", "--nnodes", ["--node-rank"]),
+        ("--enable-hierarchical-cache --hicache-ratio 2 --page-size 64", "--enable-hierarchical-cache", ["--hicache-ratio"]),
+        ("--enable-lora --lora-paths a=b --max-lora-rank 8", "--lora-paths", []),
+        ("--tp 8 --dp 8", "--tp", []),
+    ],
+)  # fmt: skip
+def test_what_goes_along(options: str, removed: str, goes: list[str]) -> None:
+    assert along(options, removed) == goes
+
+
+def test_what_the_fix_itself_writes_stays() -> None:
+    command = read_launch(
+        "python -m sglang.launch_server --model-path m --tp 8 --dp 8 --enable-dp-attention"
+    ).command
+    edits = [Edit(EditOp.REMOVE, "--enable-dp-attention", None), Edit(EditOp.SET, "--dp-size", "2")]
+    assert partners_of(edits, command, parse_release("0.5.16")) == ((), "")
+
+
+def test_the_table_names_fields_that_releases_have() -> None:
+    fields = {spec.dest for r in known_releases() for spec in flag_table(r).specs()}
+    for group in GROUPS:
+        assert group["why"] and set(group["heads"]) <= fields
+        for name in group["with"]:
+            assert any(f.startswith(name[:-1]) if name.endswith("*") else f == name for f in fields), name
