@@ -23,7 +23,7 @@ from typing import Any, AnyStr
 
 from mtpdoctor.paths import cache_folder
 
-_FORMAT = 4
+_FORMAT = 5
 _KEPT = 600  # patterns, those used last; several logs' worth, and still read in a fraction of a millisecond
 
 _Key = tuple[str | bytes, int]  # pattern, flags as asked for

@@ -40,9 +40,8 @@ class RuleRegex:
             if not any(all(run in text for run in runs) for runs in alternatives):
                 return None
         stop = len(text) if end is None else end
-        # What ``^`` means at a later start is the engine's own affair.
-        if self._plain is not None and start == 0 and stop == len(text) and self._is_quick(stop):
-            return self._plain.search(text)
+        if self._plain is not None and self._is_quick(max(min(stop, len(text)) - start, 0)):
+            return self._plain.search(text, start, stop)
         if self._limited is None:
             self._limited = _limited(self._pattern)
         return self._limited.search(text, start, stop, timeout=timeout)
@@ -50,8 +49,9 @@ class RuleRegex:
     def _is_quick(self, size: int) -> bool:
         if self._growth is None:
             return False
-        factor, degree = self._growth
-        return degree < len(_FACTORIALS) and factor * size**degree <= MOST_STEPS * _FACTORIALS[degree]
+        factor, degree, apart = self._growth
+        most = MOST_STEPS * apart
+        return degree < len(_FACTORIALS) and factor * size**degree <= most * _FACTORIALS[degree]
 
 
 @lru_cache(maxsize=2048)
@@ -60,7 +60,7 @@ def rule_regex(pattern: str) -> RuleRegex:
     return RuleRegex(pattern)
 
 
-def _findings(pattern: str) -> tuple[tuple[int, int] | None, Runs]:
+def _findings(pattern: str) -> tuple[tuple[int, int, int] | None, Runs]:
     from mtpdoctor.kb.growth import growth  # parses the regex: only when no earlier run has
     from mtpdoctor.kb.literals import required_runs
 
