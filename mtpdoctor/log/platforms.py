@@ -1,6 +1,7 @@
 """Which make of accelerator a launch ran on, where its log shows it by what only that make has.
 
-CUDA is not looked for: SGLang calls AMD's devices ``cuda`` too, so that its traces tell little.
+That SGLang says ``cuda`` tells nothing: it calls AMD's devices so too. NVIDIA's own tools only contradict other signs (a
+folder /opt/rocm that was left on the machine).
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from mtpdoctor.patterns import lazy
 _SIGNS = (
     ("rocm", lazy(r"/aiter/|\[aiter\]|\bgfx(?:9[0-4]\w|950|1[0-2]\d\d)\b|\bHIP (?:error|out of memory)|\bhipError\w+|/opt/rocm\b|\bamdgpu\b")),
     ("npu", lazy(r"/torch_npu/|/hardware_backend/npu/|\bNPU (?:out of memory|function error)|\bAscend910\w|/Ascend/|\bbishengir\b|\bEZ\d{4}\b.*\bAscend")),
+    ("cuda", lazy(r"\bnvcc\b|-gencode\b|\bsm_\d{2,3}a?\b|\bNVIDIA (?:[AHBLT]\d{1,3}|GB\d{2,3}|RTX|GeForce|Tesla)\b")),
     ("xpu", lazy(r"\bXPU out of memory|\blevel_zero backend failed|UR_RESULT_ERROR_\w+")),
 )  # fmt: skip
+# SGLang's code for a platform also runs where an option asks for it, and then finds nothing to run on.
+_LACKS = (("No module named 'torch_npu'", "npu"), ("No module named 'aiter'", "rocm"))
 # Devices of --device that are a platform of their own.
 OF_DEVICE = {"cpu": "cpu", "npu": "npu", "xpu": "xpu"}
 
@@ -38,11 +42,15 @@ def platform_said(text: str) -> str | None:
 def platform_of(attempt: Attempt) -> tuple[str, Line] | None:
     """The platform and the line that shows it; None where none or several are shown."""
     found: dict[str, Line] = {}
+    lacking: set[str] = set()
     for line in _lines(attempt):
+        lacking |= {name for text, name in _LACKS if text in line.text}
         for name, pattern in _SIGNS:
             if name not in found and pattern.search(line.text):
                 found[name] = line
-    return next(iter(found.items())) if len(found) == 1 else None
+    if len(found) != 1 or found.keys() & {"cuda", *lacking}:
+        return None
+    return next(iter(found.items()))
 
 
 def _lines(attempt: Attempt) -> Iterator[Line]:
