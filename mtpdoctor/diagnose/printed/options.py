@@ -63,7 +63,9 @@ _SHOWN = lazy(
     r"(?i)\b(?:got|but|found|current(?:ly)?|is|was|with|has|have|given|received|observed|when|if|for)\s+(?:\S+\s+)?[`'\"(]*$"
 )
 _MEANS = lazy(r"(?i)\b(?:by|via|through|with)\s+(?:adding |setting |passing |using )?[`'\"(]*$")
-_JOINED = lazy(r"(?i)^[\s`'\",()]*(?P<word>and|or|and/or|with|together with|plus|\+|&|/|,)?[\s`'\",()]*$")
+_JOINED = lazy(
+    r"(?i)^[\s`'\",()]*(?P<word>and(?: (?:set|use|add|pass))?|or|and/or|with|together with|plus|\+|&|/|,)?[\s`'\",()]*$"
+)
 _SMALLER = lazy(r"(?i)^[`'\"]?\s*(?:to )?(?:be )?(?:a )?(?P<word>smaller|lower|larger|bigger|higher)\b")
 # Variables that only make more be said.
 _TELLING = frozenset(
@@ -193,7 +195,20 @@ def told(sentence: str, table: FlagTable, facts: Facts, known_env: frozenset[str
         if (
             ways
             and joined
-            and (joined["word"] or "").lower() in ("and", "with", "together with", "plus", "+", "&", ",")
+            and (joined["word"] or "").lower()
+            in (
+                "and",
+                "and set",
+                "and use",
+                "and add",
+                "and pass",
+                "with",
+                "together with",
+                "plus",
+                "+",
+                "&",
+                ",",
+            )
             and ways[-1].told.edits
             and way.told.edits
         ):

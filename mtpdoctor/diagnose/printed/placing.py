@@ -31,7 +31,7 @@ def with_printed(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Kn
     rule = cause.match.rule if cause.match is not None else None
     specific = rule is not None and not rule.generic and rule.evidence != "symptom"
     printed = printed_fixes(cause, case, knowledge, around=not specific)
-    new = [f for f in printed.fixes if not any(_covers(have, f) for have in fixes)]
+    new = [f for f in printed.fixes if not any(_covers(have, f, specific) for have in fixes)]
     if specific:
         return (*fixes, *new) if any(f.edits or _acts(f) for f in fixes) else (*new, *fixes)
     listed: list[Fix] = []
@@ -59,11 +59,11 @@ def _in_order(printed: tuple[Fix, ...], said: list[Fix], new: list[Fix]) -> tupl
     return tuple(out)
 
 
-def _covers(have: Fix, fix: Fix) -> bool:
-    """Does ``have`` do what ``fix`` says: the same settings, or the same package?"""
+def _covers(have: Fix, fix: Fix, in_part: bool = False) -> bool:
+    """Does ``have`` do what ``fix`` says: the same settings (``in_part``: one of them), or the same package?"""
     if fix.edits:
         done = {(e.op, e.name, e.value) for e in have.edits}
-        return all((e.op, e.name, e.value) in done for e in fix.edits)
+        return (any if in_part else all)((e.op, e.name, e.value) in done for e in fix.edits)
     wanted = _packages(fix)
     if wanted:
         return wanted <= _packages(have)
