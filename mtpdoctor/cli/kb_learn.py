@@ -64,9 +64,10 @@ def run_learn(args: argparse.Namespace) -> int:
     by_release = {item.release: tree for item, tree in zip(learned, _in_order(sources), strict=True)}
     write_frames(folder, {release: learn_frames(tree) for release, tree in by_release.items()})
     write_symbols(folder, {release: learn_symbols(tree) for release, tree in by_release.items()})
+    known = load_releases(folder)
+    _learn_code(folder, by_release, frozenset(name for item in known.values() for name in item.fields))
     rules = _rules()
     _search(folder, by_release, rules)
-    known = load_releases(folder)
     order = sort_releases(known)
     for item in learned:
         at = order.index(item.release)
@@ -84,6 +85,22 @@ def run_learn(args: argparse.Namespace) -> int:
         for rule_id, names in touched.items():
             print(f"  rule      {rule_id} mentions {', '.join(names)}")
     return EXIT_OK
+
+
+def _learn_code(folder: Path, sources: dict[str, SourceTree], fields: frozenset[str]) -> None:
+    """Functions and messages of the sources. What was read of a text serves every release that has it."""
+    from mtpdoctor.sglang.learn_history import Forms, learn_history, write_history
+    from mtpdoctor.sglang.learn_sites import LearnedSite, learn_sites, write_sites
+
+    forms: dict[bytes, Forms] = {}
+    left = write_history(folder, {release: learn_history(tree, forms) for release, tree in sources.items()})
+    sites: dict[tuple[str, bytes], tuple[LearnedSite, ...]] = {}
+    write_sites(folder, {release: learn_sites(tree, fields, sites) for release, tree in sources.items()})
+    if left:
+        print(
+            f"not in the history of functions: SGLang {', '.join(left)}; give the source of the newest release that it "
+            "knows along with newer ones, or the sources of all"
+        )
 
 
 def _learn_transformers(args: argparse.Namespace) -> int:

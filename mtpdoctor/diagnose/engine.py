@@ -17,7 +17,7 @@ from mtpdoctor.errors import UserError
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.match import Matches, match_rules
 from mtpdoctor.kb.templates import fill
-from mtpdoctor.kb.types import Match, Role
+from mtpdoctor.kb.types import Match, Role, Rule
 from mtpdoctor.launch.document import read_launch
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Form
@@ -165,7 +165,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
     if match is None:
         from mtpdoctor.diagnose.unknown import next_steps, title_of
 
-        said = _source_says(cause, case, knowledge)
+        said = _tables_say(cause, case, knowledge)
         advice = _advice(cause, case, knowledge, ())
         fixes = _with_printed((*(said.fixes if said else ()), *advice.fixes), cause, case, knowledge)
         return Diagnosis(
@@ -179,7 +179,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
             evidence=(),
             consequences=consequences,
             references=advice.references,
-            fixes=fixes,
+            fixes=_with_later(fixes, said),
             chain=cause.chain,
             next_steps=(*advice.steps, *(said.steps if said else ()), *next_steps(cause, case)),
             raised=root_traceback(cause),
@@ -187,16 +187,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
     rule = match.rule
     fixes = fixes_of(match, case, knowledge)
     facts = facts_for(rule, case, knowledge) if asks_memory(rule) else case.facts
-    if not any(fix.edits for fix in fixes) and rule.source == "sglang":
-        said = _source_says(cause, case, knowledge)
-        fixes += said.fixes if said else ()
-    steps: tuple[str, ...] = ()
-    if rule.generic:  # it names a symptom: what is known of the kind of failure says more
-        advice = _advice(cause, case, knowledge, fixes)
-        fixes, steps = advice.fixes, advice.steps
-    if not fixes and not steps:  # none of its remedies fits this launch: never leave a person with nothing
-        advice = _advice(cause, case, knowledge, ())
-        fixes, steps = advice.fixes, advice.steps or _where_to_look(cause, case)
+    fixes, steps = _completed(fixes, rule, cause, case, knowledge)
     fixes = _with_printed(fixes, cause, case, knowledge)
     return Diagnosis(
         rule=rule.id,
@@ -216,6 +207,25 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         captures=tuple(match.captures.items()),
         raised=root_traceback(cause),
     )
+
+
+def _completed(
+    fixes: tuple[Fix, ...], rule: Rule, cause: Cause, case: Case, knowledge: Knowledge
+) -> tuple[tuple[Fix, ...], tuple[str, ...]]:
+    """The fixes of a rule with what else is known, and next steps: a rule may name a symptom only, or have no remedy
+    that fits this launch. Nobody is left with nothing."""
+    edits = any(fix.edits for fix in fixes)
+    if fixes and not rule.generic:
+        known = _source_says(cause, case, knowledge) if rule.source == "sglang" and not edits else None
+        return fixes + (known.fixes if known is not None else ()), ()
+    advice = _advice(cause, case, knowledge, fixes)
+    if fixes and not advice.steps:
+        return advice.fixes, ()  # the end of a process, told by another: no code is at fault
+    said = _tables_say(cause, case, knowledge)
+    guesses = said.fixes if said is not None and not edits else ()
+    fixes = _with_later((*guesses, *advice.fixes), said)
+    steps = (*advice.steps, *(said.steps if said is not None else ()))
+    return fixes, steps if fixes or steps else _where_to_look(cause, case)
 
 
 def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis:
@@ -259,6 +269,18 @@ def _source_says(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays |
     from mtpdoctor.diagnose.raise_site import source_says  # parses Python source: only where needed
 
     return source_says(cause, case, knowledge)
+
+
+def _tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:
+    from mtpdoctor.diagnose.raise_site import tables_say  # reads tables that a known failure does not need
+
+    return tables_say(cause, case, knowledge)
+
+
+def _with_later(fixes: tuple[Fix, ...], said: SourceSays | None) -> tuple[Fix, ...]:
+    """What other releases have there goes last, once."""
+    more = () if said is None else tuple(f for f in said.later if all(f.title != g.title for g in fixes))
+    return (*fixes, *more) or (said.last if said is not None else ())
 
 
 def _marks(match: Match) -> tuple[str, ...]:

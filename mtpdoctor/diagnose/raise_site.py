@@ -1,24 +1,49 @@
-"""What SGLang's own source says about a failure that no rule knows.
+"""Where SGLang's own code raises a failure that no rule knows, and what decides it there.
 
-Needs the source of the release at hand (installed, or a wheel in the cache; see
-``sglang.source.find_source``). What comes out is read off the guards of the statement that raised,
-so every edit is a guess: ``risky``, never ``safe``, and checked like any fix.
+From the table of its statements (``sglang.site_table``), which knows every release; for what the table lacks, from the
+source of the release where it is at hand (installed, or a wheel in the cache; see ``sglang.source.find_source``). What
+comes out is read off the guards of the statement, so every edit is a guess: ``risky``, never ``safe``, and checked like
+any fix.
 """
 
 from __future__ import annotations
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Cause
+from mtpdoctor.diagnose.later import (
+    last_resort,
+    later_fixes,
+    outlook_of,
+    own_frames,
+    releases_here,
+    sentence,
+    site_of,
+)
 from mtpdoctor.diagnose.remedies import diff_of, prove
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import deciding_frame, root_traceback
+from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.types import Safety
+from mtpdoctor.log.types import Traceback
+from mtpdoctor.paths import releases_folder
 from mtpdoctor.records import dataclass
 from mtpdoctor.sglang.flags import FlagTable, flag_table
-from mtpdoctor.sglang.guards import Candidate, candidate_edits, config_read, flags_read, guard_words
-from mtpdoctor.sglang.raise_sites import RaiseSite, find_site, index_sites, site_at
+from mtpdoctor.sglang.guard_facts import OPEN
+from mtpdoctor.sglang.guards import (
+    Candidate,
+    candidate_edits,
+    config_read,
+    flags_read,
+    guard_words,
+    known_part,
+    names_in,
+    variables_read,
+)
+from mtpdoctor.sglang.raise_sites import Guard, RaiseSite, find_site, index_sites, site_at
+from mtpdoctor.sglang.site_table import TableSite, sites_in
 from mtpdoctor.sglang.source import find_source
+from mtpdoctor.sglang.templates import show
 
 MAX_FIXES = 3
 MAX_GUARDS = 4
@@ -26,19 +51,96 @@ MAX_GUARDS = 4
 
 @dataclass(frozen=True, slots=True)
 class SourceSays:
-    """Sentences on where and why it was raised, and the edits that its guards suggest."""
+    """Sentences on where and why it was raised, and the edits that its guards suggest; ``later``: what other releases
+    have in that place, as remedies."""
 
     steps: tuple[str, ...]
     fixes: tuple[Fix, ...]
+    later: tuple[Fix, ...] = ()
+    last: tuple[Fix, ...] = ()  # where there is no other fix at all
+
+
+def tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:
+    """What is known of the statement that raised, and of the place in other releases; None where neither is."""
+    traceback = root_traceback(cause)
+    table = flag_table(case.release)
+    found = _in_table(traceback, cause.root.body, case)
+    if found is None:
+        said = source_says(cause, case, knowledge)
+    else:
+        site = _as_site(found, table)
+        said = SourceSays(
+            (_where(found), *_sentences(site, case, table)), _fixes(site, case, knowledge, table)
+        )
+    outlook = outlook_of(traceback, cause.root.body, case)
+    if outlook is None:
+        return said
+    steps = said.steps if said is not None else ()
+    if outlook.speaks or outlook.here:
+        steps = (*steps, sentence(outlook))
+    return SourceSays(steps, said.fixes if said else (), later_fixes(outlook, case), last_resort(outlook))
 
 
 def source_says(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:
-    """None when no source is at hand or the statement is not found in it."""
+    """By a source of the release that is at hand; None when none is, or the statement is not found in it."""
     site = _site(cause, case)
     if site is None:
         return None
     table = flag_table(case.release)
-    return SourceSays(_sentences(site, case, table), _fixes(site, case, knowledge, table))
+    where = f"it is raised in {site.file}:{site.line}, {site.function}: {site.code}"
+    return SourceSays((where, *_sentences(site, case, table)), _fixes(site, case, knowledge, table))
+
+
+def _in_table(traceback: Traceback | None, said: str, case: Case) -> TableSite | None:
+    span = releases_here(case)
+    found = site_of(traceback, said, span)
+    if found is not None:
+        return found
+    frames = own_frames(traceback)
+    if traceback is None or not frames or traceback.message or not traceback.type.endswith("AssertionError"):
+        return None
+    # A bare assertion: the only one of its function, else the one whose condition the frame shows.
+    frame = frames[0]
+    bare = [s for s in sites_in(releases_folder(), frame.path, frame.function) if s.pieces == ("",)]
+    if span is not None:
+        bare = [s for s in bare if s.stands_in(span[1])]
+    if len(bare) > 1:
+        bare = [s for s in bare if s.guards and _shown(frame.code, s.guards[-1])]
+    return bare[0] if len(bare) == 1 else None
+
+
+def _shown(code: str, guard: str) -> bool:
+    """Does the line of the frame hold the names of the condition?"""
+    words = {w for w in guard.lstrip("!").replace("(", " ").replace(")", " ").split() if w.isidentifier()}
+    words -= {"and", "or", "not", "in", "is", "None", "True", "False", "_"}
+    return bool(words) and all(word in code for word in words)
+
+
+def _as_site(found: TableSite, table: FlagTable) -> RaiseSite:
+    texts = [(known_part(g.removeprefix("!"), table), not g.startswith("!")) for g in found.guards]
+    guards = tuple(Guard(text, holds) for text, holds in texts if text != OPEN)
+    looked_at = (name for guard in guards for name in names_in(guard.source))
+    names = dict.fromkeys((*looked_at, *found.reads))
+    return RaiseSite(
+        found.file, found.function, 0, 0, "raise", found.exception, show(found.pieces), found.pieces, guards,
+        tuple(names), "",
+    )  # fmt: skip
+
+
+def _where(found: TableSite) -> str:
+    return f"SGLang raises it in {found.file}, {found.function} ({_spans(found)})"
+
+
+def _spans(found: TableSite) -> str:
+    newest = len(found.releases) - 1
+    parts = []
+    for first, last in found.numbers:
+        a, b = found.releases[first], found.releases[last]
+        if last == newest:
+            parts.append(f"{a} and later" if first else "all releases known here")
+        else:
+            parts.append(str(a) if first == last else f"{a} to {b}")
+    return ", ".join(parts)
 
 
 def _site(cause: Cause, case: Case) -> RaiseSite | None:
@@ -56,7 +158,7 @@ def _site(cause: Cause, case: Case) -> RaiseSite | None:
 
 
 def _sentences(site: RaiseSite, case: Case, table: FlagTable) -> tuple[str, ...]:
-    steps = [f"it is raised in {site.file}:{site.line}, {site.function}: {site.code}"]
+    steps = []
     guards = guard_words(site, table)
     if guards:
         steps.append("it is reached when " + ", and ".join(guards[-MAX_GUARDS:]))
@@ -67,10 +169,18 @@ def _sentences(site: RaiseSite, case: Case, table: FlagTable) -> tuple[str, ...]
             fact = case.facts.fact(f"arg.{spec.dest}")
             shown.append(f"{spec.name} ({'not known here' if fact is None else f'here {fact.value}'})")
         steps.append("these options decide it: " + ", ".join(shown))
+    variables = variables_read(site)
+    if variables:
+        steps.append("these variables decide it: " + ", ".join(_variable(name, case) for name in variables))
     fields = config_read(site)
     if fields:
         steps.append("these fields of config.json decide it: " + ", ".join(fields))
     return tuple(steps)
+
+
+def _variable(name: str, case: Case) -> str:
+    value = case.facts.look(f"env.{name}")
+    return name if value is UNKNOWN or value is None else f"{name} (here {value})"
 
 
 def _fixes(site: RaiseSite, case: Case, knowledge: Knowledge, table: FlagTable) -> tuple[Fix, ...]:

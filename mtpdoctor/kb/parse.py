@@ -54,6 +54,7 @@ GENERATORS = (
     "third-party",
     "block",
     "host-cache",
+    "keyword",
 )
 
 _ID = lazy(r"MTP[0-9]{4}$")

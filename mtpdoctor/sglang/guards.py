@@ -13,6 +13,7 @@ from typing import Any
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable
+from mtpdoctor.sglang.guard_facts import OPEN
 from mtpdoctor.sglang.raise_sites import Guard, RaiseSite
 
 _OWNER = lazy(r"^(?:self\.)?(?:server_args|args|cfg|view|resolved|inputs?)\.|^self\.")
@@ -42,6 +43,7 @@ _OPPOSITE: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Is: ast.IsNot,
     ast.IsNot: ast.Is,
 }
+_SOMETHING = "something else holds"
 # Never offered: taking these away leaves nothing of what was asked for, or starts another model.
 _KEPT = frozenset({"model_path", "tokenizer_path", "host", "port", "device", "nnodes", "node_rank"})
 
@@ -71,9 +73,57 @@ def config_read(site: RaiseSite) -> tuple[str, ...]:
     return tuple(dict.fromkeys(m[1] for m in found if m and not m[1].endswith("config")))
 
 
+def variables_read(site: RaiseSite) -> tuple[str, ...]:
+    """Environment variables that the guards look at."""
+    found = (_ENV.match(name) for name in site.reads)
+    return tuple(dict.fromkeys(m[1] for m in found if m))
+
+
+def names_in(condition: str) -> tuple[str, ...]:
+    """The options, variables and fields that a condition of ``guard_facts`` names."""
+    tree = _parse(condition)
+    if tree is None:
+        return ()
+    out: dict[str, None] = {}
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop(0)
+        if isinstance(node, (ast.Call, ast.Attribute)) or (isinstance(node, ast.Name) and node.id != OPEN):
+            out[ast.unparse(node)] = None
+        else:
+            pending += ast.iter_child_nodes(node)
+    return tuple(out)
+
+
+class _OnlyOptions(ast.NodeTransformer):
+    """Names that are no option of the release are attributes of something else that was called so."""
+
+    def __init__(self, table: FlagTable) -> None:
+        self.table = table
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return node if self.table.by_dest(node.id) is not None else ast.Name(OPEN, ast.Load())
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        return node  # a variable
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        return node  # a field of config.json
+
+
+def known_part(condition: str, table: FlagTable) -> str:
+    """A condition of ``guard_facts`` with the options of this release only; ``_`` where nothing is left."""
+    tree = _parse(condition)
+    if tree is None:
+        return OPEN
+    text = ast.unparse(_OnlyOptions(table).visit(tree))
+    return text if names_in(text) else OPEN
+
+
 def in_words(guard: Guard, table: FlagTable) -> str:
     tree = _parse(guard.source)
-    return _phrase(tree, guard.holds, table) if tree is not None else guard.source
+    words = _phrase(tree, guard.holds, table) if tree is not None else guard.source
+    return "" if words == _SOMETHING else words
 
 
 def _parse(source: str) -> ast.expr | None:
@@ -89,10 +139,14 @@ def _phrase(node: ast.expr, holds: bool, table: FlagTable) -> str:
     if isinstance(node, ast.BoolOp):
         both = isinstance(node.op, ast.And) == holds
         parts = [_phrase(value, holds, table) for value in node.values]
+        if both and any(p != _SOMETHING for p in parts):  # what is not known goes without saying
+            parts = [p for p in parts if p != _SOMETHING]
         inner = [f"({p})" if " or " in p and both else p for p in parts]
         return (" and " if both else " or ").join(inner)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return _comparison(node, holds, table)
+    if isinstance(node, ast.Name) and node.id == OPEN:
+        return _SOMETHING
     spec = _flag(node, table)
     name = _name(node, table)
     if spec is not None and spec.arity == "switch":
@@ -118,6 +172,8 @@ def _comparison(node: ast.Compare, holds: bool, table: FlagTable) -> str:
 
 def _name(node: ast.expr, table: FlagTable) -> str:
     """An operand as people know it: a flag, a field of config.json, a variable, a value."""
+    if isinstance(node, ast.Name) and node.id == OPEN:
+        return "a computed value"
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):

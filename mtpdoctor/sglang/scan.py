@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -72,13 +73,17 @@ def scan(path: str, text: str, *, with_guards: bool = True) -> Iterator[RaiseSit
         tree = ast.parse(text)
     except (SyntaxError, ValueError):  # ValueError: a NUL byte, on older Pythons
         return
-    yield from _Scanner(path, text.splitlines(), tree, with_guards).run()
+    yield from Scanner(path, text.splitlines(), tree, with_guards).run()
 
 
 Tests = tuple[tuple[ast.expr, bool], ...]  # conditions as parsed, and whether they hold
 
 
-class _Scanner:
+class Scanner:
+    """Walks one file; every statement found goes through ``_add`` with the conditions on the way to it."""
+
+    after_refusals = True  # what an earlier statement refuses is a condition of the later ones too
+
     def __init__(self, path: str, lines: list[str], tree: ast.Module, with_guards: bool) -> None:
         self.path, self.lines, self.tree, self.with_guards = path, lines, tree, with_guards
         self.sites: list[RaiseSite] = []
@@ -86,7 +91,7 @@ class _Scanner:
         self.constants: dict[str, list[ast.expr]] = {}
 
     def run(self) -> list[RaiseSite]:
-        for node in ast.walk(self.tree):
+        for node in statements(self.tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 if len(node.body) > 7 or (node.end_lineno or 0) - node.lineno > 40:
                     continue
@@ -127,7 +132,9 @@ class _Scanner:
                 self._block(stmt.body, where, (*guards, (test, True)), taken)
                 self._block(stmt.orelse, where, (*guards, (test, False)), other)
                 _merge(scope, taken, other)
-                if _leaves(stmt.body) and not stmt.orelse:  # past it, the test was false
+                refuses = isinstance(stmt.body[-1], ast.Raise)
+                if _leaves(stmt.body) and not stmt.orelse and (self.after_refusals or not refuses):
+                    # past it, the test was false
                     guards = (*guards, (test, False))
             elif isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
                 loop = (*guards, (stmt.test, True)) if isinstance(stmt, ast.While) else guards
@@ -149,8 +156,13 @@ class _Scanner:
         """A condition's source, with calls of one-line helpers (``self.uses_x()``) written out."""
         key = id(test)
         if key not in self._sources:
-            self._sources[key] = ast.unparse(_Inline(self.constants).visit(copy.deepcopy(test)))
+            self._sources[key] = ast.unparse(self.inlined(test))
         return self._sources[key]
+
+    def inlined(self, test: ast.expr) -> ast.expr:
+        """A condition with calls of one-line helpers written out."""
+        whole: ast.expr = _Inline(self.constants).visit(copy.deepcopy(test))
+        return whole
 
     def _statement(self, stmt: ast.stmt, where: str, guards: Tests, scope: dict[str, list[ast.expr]]) -> None:
         if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name):
@@ -244,6 +256,18 @@ class _Scanner:
                     code=code,
                 )
             )
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every statement, handler and case below ``tree``: several times faster than a walk over every expression."""
+    pending = deque([tree])
+    while pending:
+        node = pending.popleft()
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            below = getattr(node, name, None)
+            if isinstance(below, list):
+                pending += below
+                yield from below
 
 
 class _Inline(ast.NodeTransformer):

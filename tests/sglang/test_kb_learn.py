@@ -42,6 +42,8 @@ def test_learning_prints_what_changed(tmp_path, capsys):
         "pins.json",
         "options.json",
         "frames.json.gz",
+        "history.json.gz",
+        "sites.json.gz",
         "symbols.json.gz",
         "verified.json",
         "architectures.json",

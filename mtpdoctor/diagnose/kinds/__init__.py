@@ -36,7 +36,7 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
     if generator == "upgrade":
         from mtpdoctor.diagnose.kinds.upgrade import upgrade_remedies
 
-        return upgrade_remedies(case)
+        return upgrade_remedies(match, case)
     if generator == "split":
         from mtpdoctor.diagnose.kinds.split import split_remedies
 
@@ -65,6 +65,10 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.symbol import symbol_remedies
 
         return symbol_remedies(match, case)
+    if generator == "keyword":
+        from mtpdoctor.diagnose.kinds.keyword import keyword_remedies
+
+        return keyword_remedies(match, case)
     raise ValueError(f"no generator {generator!r}")
 
 

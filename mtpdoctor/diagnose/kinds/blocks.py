@@ -54,7 +54,7 @@ def block_remedies(match: Match, case: Case) -> list[Remedy]:
                 why=f"the matrix is {split.whole} wide as a whole, so no --tp-size helps; later releases leave "
                 f"more layers unquantized, as the checkpoint has them",
             )
-            for r in upgrade_remedies(case)
+            for r in upgrade_remedies(None, case)
         ]
         return [
             *later,

@@ -37,7 +37,7 @@ def symbol_remedies(match: Match, case: Case) -> list[Remedy]:
     if case.release is None:
         return [
             Remedy(
-                title=f"Install a release of SGLang that has {what}: {_ranges(known)}",
+                title=f"Install a release of SGLang that has {what}: {ranges_in_words(known)}",
                 safety=Safety.MANUAL,
                 why=f"{program} imports it, and the installed release has no such name",
                 run=("pip show sglang", f"pip install sglang=={_newest(known)}"),
@@ -64,14 +64,12 @@ def symbol_remedies(match: Match, case: Case) -> list[Remedy]:
         remedies.append(_newer_companion(companion, what, older, case))
     if newer is not None:
         remedies.append(
-            _install(
-                newer, f"which is the first after {release} to have {what}", program, "Upgrade SGLang to"
-            )
+            install(newer, f"which is the first after {release} to have {what}", program, "Upgrade SGLang to")
         )
     if older is not None:
-        remedies.append(_install(older, f"the last release that has {what}", program, "Install SGLang"))
+        remedies.append(install(older, f"the last release that has {what}", program, "Install SGLang"))
         if companion is None:
-            remedies.append(_newer_program(program, what, release, older))
+            remedies.append(newer_program(program, what, release, older))
     places = [m for m in moved_to(releases_folder(), name, release) if m != module][:MAX_PLACES]
     if places and name:
         remedies.append(
@@ -91,7 +89,7 @@ def symbol_said(match: Match, case: Case) -> str:
     what = f"{name} of {module}" if name else module
     if known is None:
         return f"No release known here (0.4.6 and later) has {what}."
-    return f"{what[0].upper() + what[1:] if not name else what} is in SGLang {_ranges(known)}."
+    return f"{what[0].upper() + what[1:] if not name else what} is in SGLang {ranges_in_words(known)}."
 
 
 def importer(traceback: Traceback | None) -> str | None:
@@ -138,7 +136,7 @@ def _newer_companion(who: str, what: str, older: object, case: Case) -> Remedy:
     )
 
 
-def _install(release: object, why: str, program: str, verb: str) -> Remedy:
+def install(release: object, why: str, program: str, verb: str) -> Remedy:
     return Remedy(
         title=f"{verb} {release}, {why}",
         safety=Safety.MANUAL,
@@ -151,7 +149,7 @@ def _install(release: object, why: str, program: str, verb: str) -> Remedy:
     )
 
 
-def _newer_program(program: str, what: str, release: object, older: object) -> Remedy:
+def newer_program(program: str, what: str, release: object, older: object) -> Remedy:
     return Remedy(
         title=f"Or upgrade {program} to a version made for SGLang {release}",
         safety=Safety.MANUAL,
@@ -175,7 +173,7 @@ def _newest(known: Held) -> str:
     return str(known.ranges[-1][1])
 
 
-def _ranges(known: Held) -> str:
+def ranges_in_words(known: Held) -> str:
     parts = []
     for first, last in known.ranges:
         if last == known.newest:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from mtpdoctor.case import Case
-from mtpdoctor.kb.types import Remedy, Safety
+from mtpdoctor.diagnose.later import later_remedies, outlook_of
+from mtpdoctor.kb.types import Match, Remedy, Role, Safety
 from mtpdoctor.sglang.releases import known_releases
 
 
-def upgrade_remedies(case: Case) -> list[Remedy]:
-    """Upgrading as a thing to do by hand; how far behind the release in use is."""
+def upgrade_remedies(match: Match | None, case: Case) -> list[Remedy]:
+    """Upgrading as a thing to do by hand: the release from which on the failing place differs, where that is known, else
+    how far behind the release in use is."""
+    outlook = outlook_of(match.traceback, match.line.body, case) if match is not None else None
+    if outlook is None or match is None:
+        return _plain(case)
+    if match.rule.role is Role.ADVICE and outlook.speaks and not outlook.here:
+        return []  # it goes behind everything else (``later.later_fixes``), or nowhere
+    return later_remedies(outlook, case)
+
+
+def _plain(case: Case) -> list[Remedy]:
     newest = known_releases()[-1]
     if case.release is not None and case.release >= newest:
         return [
@@ -25,7 +36,7 @@ def upgrade_remedies(case: Case) -> list[Remedy]:
     else:
         later = sum(1 for r in known_releases() if r > case.release)
         title = f"Upgrade SGLang from {case.release} to {newest}"
-        why = f"{later} later release{'s are' if later > 1 else ' is'} known here; check that one has the fix"
+        why = f"{later} later release{'s are' if later > 1 else ' is'} known here; whether one differs in what fails is not known"
     return [
         Remedy(
             title=title,

@@ -1,0 +1,125 @@
+"""A program passes SGLang a keyword that the installed release does not take: which releases take it."""
+
+from __future__ import annotations
+
+from mtpdoctor.case import Case
+from mtpdoctor.diagnose.kinds.symbol import importer, install, newer_program, ranges_in_words
+from mtpdoctor.kb.types import Match, Remedy, Safety
+from mtpdoctor.launch.types import EditOp
+from mtpdoctor.paths import releases_folder
+from mtpdoctor.patterns import lazy
+from mtpdoctor.release import Release
+from mtpdoctor.sglang.flags import flag_table
+from mtpdoctor.sglang.help import HelpKind, explain_unknown
+from mtpdoctor.sglang.history import keyword_since
+from mtpdoctor.sglang.releases import known_releases
+from mtpdoctor.sglang.store import read_table, release_order
+from mtpdoctor.sglang.symbols import Held
+
+_SAID = lazy(r"(?P<owner>\w+(?:\.\w+)?)\(\) got an unexpected keyword argument '(?P<keyword>\w+)'")
+_ARGUMENTS = frozenset({"ServerArgs", "ServerArgs.__init__", "Engine", "Engine.__init__"})
+
+
+def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
+    """Read off the message. Nothing where the function is none that programs call, or its keywords are not known."""
+    said = _SAID.search(match.line.body)
+    if said is None:
+        return []
+    owner, keyword = said["owner"], said["keyword"]
+    known = _held(owner, keyword)
+    if known is None:
+        return []
+    program = importer(match.traceback) or "the program"
+    of = "ServerArgs" if owner in _ARGUMENTS else owner.removesuffix(".__init__")
+    what = f"{keyword} of {of}"
+    if not known.ranges:
+        return [
+            Remedy(
+                title=f"Leave {keyword} out of what {program} passes to {of}",
+                safety=Safety.MANUAL,
+                why=f"no release from {known_releases()[0]} to {known.newest} has {what}: it is of another program, or of a build of one's own",
+            )
+        ]
+    release = case.release
+    if release is None:
+        return [_by_range(known, what, program)]
+    if known.holds(release):
+        return [
+            Remedy(
+                title="Look which sglang is imported: there must be two copies, or the installed one is not whole",
+                safety=Safety.MANUAL,
+                why=f"SGLang {release} has {what}, so what was called is not {release}",
+                run=('python -c "import sglang; print(sglang.__version__, sglang.__file__)"',),
+            )
+        ]
+    older, newer = known.before(release), known.after(release)
+    remedies = []
+    if older is not None and of == "ServerArgs" and (name := _now(keyword, release)) is not None:
+        remedies.append(
+            Remedy(
+                title=f"Pass {name} instead of {keyword}, as SGLang {release} calls it",
+                safety=Safety.MANUAL,
+                why=f"{older} was the last release with {what}",
+            )
+        )
+    if newer is not None:
+        why = f"the first release after {release} that has {what}"
+        remedies.append(install(newer, why, program, "Upgrade SGLang to"))
+        remedies.append(
+            Remedy(
+                title=f"Or use a version of {program} made for SGLang {release}, or leave {keyword} out of what it passes",
+                safety=Safety.MANUAL,
+                why=f"{program} is newer than the installed SGLang: {what} is in {ranges_in_words(known)}",
+            )
+        )
+    if older is not None:
+        remedies.append(install(older, f"the last release that has {what}", program, "Install SGLang"))
+        remedies.append(newer_program(program, what, release, older))
+    return remedies
+
+
+def _held(owner: str, keyword: str) -> Held | None:
+    """The releases with it; without any of them where there is none. None where the owner is not known."""
+    releases = known_releases()
+    if owner in _ARGUMENTS:  # Engine hands its keywords on to ServerArgs
+        spans = read_table(releases_folder() / "flags.json")["fields"].get(keyword, ())
+        ranges = tuple((release_order(a), release_order(b) if b else releases[-1]) for a, b, _ in spans)
+        return Held(_joined(ranges), releases[-1])
+    found = keyword_since(releases_folder(), owner, keyword)
+    return None if found is None else Held(found, releases[-1])
+
+
+def _joined(ranges: tuple[tuple[Release, Release], ...]) -> tuple[tuple[Release, Release], ...]:
+    """A field whose default changed is one all the same."""
+    order = list(known_releases())
+    out: list[tuple[Release, Release]] = []
+    for first, last in ranges:
+        if out and order.index(first) == order.index(out[-1][1]) + 1:
+            out[-1] = (out[-1][0], last)
+        else:
+            out.append((first, last))
+    return tuple(out)
+
+
+def _now(keyword: str, release: Release) -> str | None:
+    """What ``release`` takes in its place, as a keyword; with its value where that has to be another."""
+    helped = explain_unknown(f"--{keyword.replace('_', '-')}", release)
+    if helped.kind not in (HelpKind.RENAMED, HelpKind.REPLACED):
+        return None
+    out: list[str] = []
+    for edit in helped.edits:
+        spec = flag_table(release).get(edit.name) if edit.op is not EditOp.REMOVE else None
+        if spec is not None and spec.dest != keyword:
+            given = spec.arity != "switch" and edit.value and "{" not in edit.value
+            out.append(f"{spec.dest}={edit.value!r}" if given else spec.dest)
+    return ", ".join(out) or None
+
+
+def _by_range(known: Held, what: str, program: str) -> Remedy:
+    return Remedy(
+        title=f"Install a release of SGLang that has {what}: {ranges_in_words(known)}",
+        safety=Safety.MANUAL,
+        why=f"{program} passes it, and the installed release does not take it",
+        run=("pip show sglang", f"pip install sglang=={known.ranges[-1][1]}"),
+        risk="what else uses this Python may need another release",
+    )

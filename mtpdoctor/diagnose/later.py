@@ -1,0 +1,319 @@
+"""What other releases of SGLang have in the place where a launch dies: whether an upgrade is known to change anything.
+
+From the tables of functions (``sglang.history``) and messages (``sglang.site_table``). A change is never called a fix.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mtpdoctor.case import Case
+from mtpdoctor.diagnose.types import Fix
+from mtpdoctor.diagnose.unknown import deciding_frame
+from mtpdoctor.kb.types import Remedy, Safety
+from mtpdoctor.log.types import Frame, Traceback
+from mtpdoctor.paths import releases_folder
+from mtpdoctor.records import dataclass
+from mtpdoctor.release import Release, release_or_none
+from mtpdoctor.sglang.history import FunctionHistory, files_with, history_of
+from mtpdoctor.sglang.releases import known_releases
+from mtpdoctor.sglang.site_table import TableSite, sites_in, sites_saying, with_message
+from mtpdoctor.sglang.templates import literal_length, show
+
+# Errors of programming: a form of the code that came lately may have brought them.
+INTERNAL = frozenset(
+    {
+        "AttributeError",
+        "TypeError",
+        "KeyError",
+        "NameError",
+        "UnboundLocalError",
+        "IndexError",
+        "ZeroDivisionError",
+    }
+    | {"RecursionError", "StopIteration", "ModuleNotFoundError", "ImportError"}
+)
+NEAR = 3  # own frames, the last ones: what lies further up every launch goes through
+REGRESSION = 8  # releases back that a form may have come with, to be taken for the reason
+MAX_NAMED = 4
+KEPT = 70  # characters of a long message that are surely kept
+ALONE = 24  # characters of fixed text by which a message without a traceback is known
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """``differs``: the first later release that is known to be another where the launch dies, with ``how``; None where all
+    later ones up to the newest known are the same. ``back``: the last release before the form that fails, for errors of
+    programming."""
+
+    newest: Release
+    differs: Release | None
+    how: str
+    here: bool  # what differs is the failing function or check itself, not only what is around it
+    standing: bool  # the very statement that refuses stands in the newest release too, as it is
+    speaks: bool  # SGLang's own words, or an error of programming: its code is to blame, or at least decides
+    back: Release | None = None
+    back_why: str = ""
+
+
+def outlook_of(traceback: Traceback | None, said: str, case: Case) -> Outlook | None:
+    """``said``: the root line, for messages without a traceback. None where the release or the place is not known."""
+    span = releases_here(case)
+    if span is None:
+        return None
+    site = site_of(traceback, said, span)
+    frames = own_frames(traceback)
+    histories = [h for f in frames if (h := history_of(releases_folder(), f.path, f.function)) is not None]
+    here = [h for h in histories if h.since(span[1]) is not None]
+    if site is not None and any(site.stands_in(r) for r in _between(span)):
+        return _of_refusal(site, here[0] if here else None, span)
+    if not here or not frames or here[0].function != frames[0].function:
+        return None
+    return _of_function(here, traceback, span, case)
+
+
+def releases_here(case: Case) -> tuple[Release, Release] | None:
+    """The release, as the oldest and newest that it can be; None where it is not known or newer than all."""
+    release = case.release
+    known = known_releases()
+    if release is None:
+        return None
+    first, _, last = (case.release_range or "").partition(" to ")
+    low, high = release_or_none(first), release_or_none(last or first)
+    if case.release_is_certain or low is None or high is None:
+        low = high = release
+    return (low, high) if low in known and high in known else None
+
+
+def site_of(traceback: Traceback | None, said: str, span: tuple[Release, Release] | None) -> TableSite | None:
+    """The statement that raised: by its message, of those in the release the one that the traceback ends in."""
+    kind = traceback.type if traceback is not None else ""
+    frames = own_frames(traceback)
+    if traceback is not None and traceback.frames and (not frames or frames[0] is not traceback.frames[-1]):
+        return None  # raised in a package of others: its words are not SGLang's
+    message = (traceback.message if traceback is not None else "") or _message(said)
+    found = sites_saying(releases_folder(), message, kind)
+    if span is not None:
+        found = tuple(s for s in found if any(s.stands_in(r) for r in _between(span))) or found
+    if frames:
+        frame = frames[0]
+        there = [
+            s for s in found if frame.path.endswith(s.file) and s.function.split(".")[-1] == frame.function
+        ]
+        return there[0] if there else None
+    squeezed = len(
+        "".join(message.split())
+    )  # nothing but the words tells: most of them must be the statement's
+    sure = [s for s in found if literal_length(s.pieces) >= max(ALONE, min(squeezed // 2, KEPT))]
+    return sure[0] if sure else None
+
+
+def _message(said: str) -> str:
+    text = re.sub(r"^\[[\d :.,-]{8,}[^\]]*\]\s*", "", said.strip())
+    found = re.match(r"(?:[A-Za-z_][\w.]*(?:Error|Exception)): ([\s\S]*)$|[\w. -]*: error: ([\s\S]*)$", text)
+    return (found[1] or found[2]) if found else text
+
+
+def own_frames(traceback: Traceback | None) -> list[Frame]:
+    """The frames of SGLang's own code that are nearest to the exception, the last first."""
+    if traceback is None or not traceback.frames:
+        return []
+    last = deciding_frame(traceback)
+    own = [f for f in traceback.frames if "sglang/" in f.path and not f.function.startswith("<lambda")]
+    if last not in own:
+        return []
+    return own[::-1][:NEAR]
+
+
+def _between(span: tuple[Release, Release]) -> tuple[Release, ...]:
+    return tuple(r for r in known_releases() if span[0] <= r <= span[1])
+
+
+def _of_refusal(site: TableSite, history: FunctionHistory | None, span: tuple[Release, Release]) -> Outlook:
+    releases, high = site.releases, span[1]
+    same = with_message(releases_folder(), site.pieces)
+    held = frozenset(at for s in same for at in s.held())
+    newest = releases[-1]
+    at = releases.index(high)
+    gone = next((n for n in range(at + 1, len(releases)) if n not in held), None)
+    if gone is not None and not any(n in held for n in range(gone, len(releases))):
+        how = f"{releases[gone - 1]} is the last release with this message"
+        again = _worded_otherwise(site, releases[gone])
+        how += f"; from {releases[gone]} on the check " + (
+            f'says "{again}"' if again else "is not there in this form"
+        )
+        return Outlook(newest, releases[gone], how, not again, False, True)
+    as_here = frozenset(at for s in same if s.guards == site.guards for at in s.held())
+    other = next((n for n in range(at + 1, len(releases)) if n in held and n not in as_here), None)
+    if other is not None:
+        how = f"{newest} has this message too, but what the check asks differs from {releases[other]} on"
+        return Outlook(newest, releases[other], how, True, False, True)
+    changed = history.later(high) if history is not None else ()
+    if changed:
+        how = f"{newest} still has this check; the code around it changed in {_listed(changed)}"
+        return Outlook(newest, changed[0], how, False, False, True)
+    return Outlook(
+        newest, None, f"the check stands unchanged in all releases up to {newest}", False, True, True
+    )
+
+
+def _worded_otherwise(site: TableSite, release: Release) -> str | None:
+    """The message of ``release`` in the same function under the same conditions."""
+    if not site.guards:
+        return None
+    found = sites_in(releases_folder(), site.file, site.function.rsplit(".", 1)[-1])
+    like = [
+        s for s in found if s.guards == site.guards and s.exception == site.exception and s.stands_in(release)
+    ]
+    return show(like[0].pieces)[:100] if like else None
+
+
+def _of_function(
+    here: list[FunctionHistory], traceback: Traceback | None, span: tuple[Release, Release], case: Case
+) -> Outlook | None:
+    history, high = here[0], span[1]
+    kind = _kind(traceback)
+    if "OutOfMemory" in kind:
+        return None
+    speaks = kind in INTERNAL
+    newest = history.releases[-1]
+    file = history.file.removeprefix("sglang/")
+    name = "the module's own code" if history.function == "<module>" else history.function
+    place = f"{name} ({file})" if not history.several else f"{name} of {file} (one of several)"
+    back, why = _before(history, traceback, span, case)
+    changed, gone = history.later(high), history.gone(high)
+    if changed:
+        how = f"{place}, where it dies, changed in {_listed(changed)}"
+        return Outlook(newest, changed[0], how, True, False, speaks, back, why)
+    if gone is not None:
+        moved = [f for f in files_with(releases_folder(), history.function, gone) if f != history.file]
+        last = history.file.rsplit("/", 1)[-1]
+        likely = [f for f in moved if f.endswith(f"/{last}")] or moved
+        how = f"{file} has no {name} any more from {gone} on"
+        if 0 < len(likely) < MAX_NAMED and history.function not in ("<module>", "__init__", "forward"):
+            how += f"; {gone} has one of that name in {', '.join(f.removeprefix('sglang/') for f in likely)}"
+        return Outlook(newest, gone, how, True, False, speaks, back, why)
+    same = f"{place}, where it dies, is the same in all releases up to {newest}"
+    around = [h for h in here[1:] if history.function != "<module>" and h.later(high)]
+    if around:
+        first = min(h.later(high)[0] for h in around)
+        named = " and ".join(dict.fromkeys(f"{h.function} from {h.later(high)[0]} on" for h in around))
+        return Outlook(
+            newest, first, f"{same}; what calls it differs: {named}", False, False, speaks, back, why
+        )
+    return Outlook(newest, None, same, False, False, speaks, back, why)
+
+
+def _kind(traceback: Traceback | None) -> str:
+    return (traceback.type if traceback is not None else "").rsplit(".", 1)[-1]
+
+
+def _before(
+    history: FunctionHistory, traceback: Traceback | None, span: tuple[Release, Release], case: Case
+) -> tuple[Release | None, str]:
+    """The release to go back to, where the form that fails is young and the exception one of programming."""
+    kind = _kind(traceback)
+    since, back = history.since(span[0]), history.before(span[0])
+    if (
+        kind not in INTERNAL
+        or history.several
+        or since is None
+        or back is None
+        or history.since(span[1]) != since
+    ):
+        return None, ""
+    releases = history.releases
+    if releases.index(span[1]) - releases.index(since) > REGRESSION or _lacks(back, case):
+        return None, ""
+    name = "that code" if history.function == "<module>" else history.function
+    return (
+        back,
+        f"this form of {name} ({history.file.removeprefix('sglang/')}) came with {since}; {back} had another",
+    )
+
+
+def _lacks(release: Release, case: Case) -> bool:
+    """Has that release no class for the model, or not the options of the command?"""
+    from mtpdoctor.diagnose.remedies import flag_problems
+    from mtpdoctor.sglang.architectures import architecture
+
+    found = case.facts.look("model.architecture")
+    names = [found] if isinstance(found, str) else []
+    for name in names:
+        known = architecture(name)
+        if known.spans and not known.has(release):
+            return True
+    return case.document is not None and bool(flag_problems(case.document, (release,)))
+
+
+def _listed(releases: tuple[Release, ...]) -> str:
+    shown = ", ".join(map(str, releases[:MAX_NAMED]))
+    return shown if len(releases) <= MAX_NAMED else f"{shown} and {len(releases) - MAX_NAMED} later ones"
+
+
+def sentence(outlook: Outlook) -> str:
+    """What is known of later releases, for a person."""
+    how = outlook.how
+    if outlook.differs is None:
+        return f"{how}: an upgrade is not known to help"
+    return f"{how}; whether that mends this failure is not known"
+
+
+def later_remedies(outlook: Outlook, case: Case) -> list[Remedy]:
+    """An upgrade, as far as the tables give a reason for it; none where the statement that refuses stands unchanged."""
+    release, newest = case.release, outlook.newest
+    if outlook.differs is not None:
+        least = "" if outlook.differs == newest else f", at least to {outlook.differs}"
+        return [
+            Remedy(
+                title=f"Upgrade SGLang from {release} to {newest}{least}",
+                safety=Safety.MANUAL,
+                why=sentence(outlook),
+                run=(f"pip install sglang=={newest}",),
+                risk="options may have changed; check the command for the new release",
+            )
+        ]
+    if outlook.standing and release != newest:
+        return []
+    newer = f"{newest} is the newest release known here; a fix may be merged and not released"
+    return [_development(outlook, newer if release == newest else sentence(outlook))]
+
+
+def _development(outlook: Outlook, why: str) -> Remedy:
+    return Remedy(
+        title=f"Try SGLang's development image, newer than release {outlook.newest}",
+        safety=Safety.MANUAL,
+        why=why,
+        run=("docker pull lmsysorg/sglang:dev",),
+        risk="a development state is less tested",
+    )
+
+
+def back_remedies(outlook: Outlook) -> list[Remedy]:
+    """Going back, where the code that fails is young and the error one of programming."""
+    if outlook.back is None:
+        return []
+    return [
+        Remedy(
+            title=f"Or go back to SGLang {outlook.back}, the last with another form of the code that fails",
+            safety=Safety.MANUAL,
+            why=f"{outlook.back_why}; whether the fault came with that is not known",
+            run=(f"pip install sglang=={outlook.back}",),
+            risk="what came since is lost; check the command for that release",
+        )
+    ]
+
+
+def later_fixes(outlook: Outlook, case: Case) -> tuple[Fix, ...]:
+    """Both, to go behind all other fixes; nothing where the failure is not SGLang's own."""
+    remedies = [*later_remedies(outlook, case), *back_remedies(outlook)] if outlook.speaks else []
+    return _fixes(remedies)
+
+
+def last_resort(outlook: Outlook) -> tuple[Fix, ...]:
+    """Where no fix is known at all and every known release refuses alike."""
+    return _fixes([_development(outlook, sentence(outlook))] if outlook.standing else [])
+
+
+def _fixes(remedies: list[Remedy]) -> tuple[Fix, ...]:
+    return tuple(Fix(r.title, r.safety.value, r.why, r.risk, (), r.run, None, "none") for r in remedies)

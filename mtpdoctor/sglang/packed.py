@@ -1,0 +1,71 @@
+"""Tables that are read in parts: several gzip members in a row, the first of which says where the others lie."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+_GZIP = 31  # zlib's name for the gzip format
+_KEPT = 64  # members that stay unpacked
+
+
+class Packed:
+    """One file; empty (``head`` is ``{}``) where there is none."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.changed = path.stat().st_mtime_ns if path.is_file() else 0
+        self.head: dict[str, Any] = {}
+        self._rest = b""
+        self._members: dict[str, str] = {}
+        if path.is_file():
+            first = zlib.decompressobj(_GZIP)
+            self.head = json.loads(first.decompress(path.read_bytes()))
+            self._rest = first.unused_data
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.head.get("members", ()))
+
+    def text(self, name: str) -> str:
+        """A member, unpacked when first asked for. Raises KeyError for a name that there is not."""
+        found = self._members.get(name)
+        if found is None:
+            start, size = self.head["members"][name]
+            found = zlib.decompress(self._rest[start : start + size], _GZIP).decode()
+            if len(self._members) >= _KEPT:
+                self._members.clear()
+            self._members[name] = found
+        return found
+
+
+@lru_cache(maxsize=4)
+def _opened(path: Path, changed: int) -> Packed:
+    return Packed(path)
+
+
+def open_packed(path: Path) -> Packed:
+    """Kept from one log to the next (a triage reads thousands), until the file changes."""
+    try:
+        return _opened(path, path.stat().st_mtime_ns)
+    except OSError:
+        return Packed(path)
+
+
+def write_packed(path: Path, head: Mapping[str, Any], members: Mapping[str, str]) -> None:
+    """The same facts give the same bytes."""
+    body, places = b"", {}
+    for name, text in members.items():
+        packed = _compressed(text)
+        places[name] = [len(body), len(packed)]
+        body += packed
+    first = json.dumps({**head, "members": places}, separators=(",", ":"))
+    path.write_bytes(_compressed(first) + body)
+
+
+def _compressed(text: str) -> bytes:
+    return gzip.compress(text.encode(), compresslevel=9, mtime=0)

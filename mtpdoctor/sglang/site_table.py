@@ -1,0 +1,154 @@
+"""Which statement of SGLang says a message, in which releases, and what decides it; read where no rule knows a failure.
+
+``sites.json.gz`` is written by ``learn_sites``. Nothing of it is code: messages as fixed pieces, conditions as facts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from mtpdoctor.records import dataclass
+from mtpdoctor.release import Release, parse_release
+from mtpdoctor.sglang.packed import Packed, open_packed
+from mtpdoctor.sglang.templates import Pieces, common_beginning, literal_length, pattern
+
+SITES_FILE = "sites.json.gz"
+FORMAT = 1
+BETWEEN = "\x1e"  # texts; their pieces are parted by \x1f
+_LEAST = 8  # characters of fixed text that a message must share with a statement's
+_BEGINNING = 16  # the same where only the beginning can be compared
+_MAX_TEXTS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class TableSite:
+    """A statement that raises, asserts, or says its last words. ``guards`` and ``reads`` are facts (``guard_facts``)."""
+
+    file: str
+    function: str  # qualified
+    exception: str  # without its module; the logger's method for last words
+    pieces: Pieces
+    guards: tuple[str, ...]
+    reads: tuple[str, ...]
+    numbers: tuple[tuple[int, int], ...]  # releases, first and last of each span
+    releases: tuple[Release, ...]  # all that the table knows
+
+    def stands_in(self, release: Release) -> bool:
+        return any(self.releases[a] <= release <= self.releases[b] for a, b in self.numbers)
+
+    def held(self) -> frozenset[int]:
+        return frozenset(at for a, b in self.numbers for at in range(a, b + 1))
+
+
+def sites_saying(folder: Path, message: str, exception: str = "") -> tuple[TableSite, ...]:
+    """Statements whose message fits, in any release; those that share most of the text with it first. Where one
+    raises ``exception``, only such."""
+    table = open_packed(folder / SITES_FILE)
+    if not table.head or not message:
+        return ()
+    texts = _texts(table.path, table.changed)
+    sized = [(literal_length(p), n) for n, p in _whole(texts, message)]
+    sized = [item for item in sized if item[0] >= _LEAST]
+    if not sized:
+        sized = [(size, n) for size, n in _begun(texts, message) if size >= _BEGINNING]
+    where = table.text("where").split(" ")
+    out: list[tuple[int, TableSite]] = []
+    for size, number in sorted(sized, reverse=True)[:_MAX_TEXTS]:
+        if exception and size * 4 < len("".join(message.split())):
+            continue  # mostly holes: chance
+        for group in where[number].split(","):
+            out += [(size, site) for site in _sites(table, int(group)) if site.pieces == texts[number]]
+    named = [item for item in out if item[1].exception == exception.rsplit(".", 1)[-1]]
+    best = named or (
+        [item for item in out if item[0] * 2 > len("".join(message.split()))] if exception else out
+    )
+    best.sort(key=lambda item: -item[0])
+    return tuple(site for size, site in best if size == best[0][0])
+
+
+def with_message(folder: Path, pieces: Pieces) -> tuple[TableSite, ...]:
+    """Every statement with this very message, wherever it stood."""
+    table = open_packed(folder / SITES_FILE)
+    texts = _texts(table.path, table.changed)
+    if pieces not in texts:
+        return ()
+    groups = table.text("where").split(" ")[texts.index(pieces)].split(",")
+    return tuple(site for group in groups for site in _sites(table, int(group)) if site.pieces == pieces)
+
+
+def sites_in(folder: Path, path: str, function: str) -> tuple[TableSite, ...]:
+    """All statements of one function, given as a traceback's frame does."""
+    table = open_packed(folder / SITES_FILE)
+    parts = path.replace("\\", "/").split("/")
+    files = table.head.get("files", {})
+    named = ("/".join(parts[i:]) for i, part in enumerate(parts) if part == "sglang")
+    file = next((f for f in named if f in files), None)
+    if file is None:
+        return ()
+    found = _sites(table, files[file])
+    return tuple(s for s in found if s.file == file and s.function.rsplit(".", 1)[-1] == function)
+
+
+def _whole(texts: tuple[Pieces, ...], message: str) -> Iterator[tuple[int, Pieces]]:
+    words = set(message.split())
+    for number, pieces in enumerate(texts):
+        longest = max(pieces, key=len)
+        if not longest or (longest.strip() not in message and not _wrapped(longest, words)):
+            continue
+        if pattern(pieces).match(message) is not None:
+            yield number, pieces
+
+
+def _wrapped(piece: str, words: set[str]) -> bool:
+    """A long piece may be broken over lines otherwise: its inner words are then all there."""
+    inner = piece.split()[1:-1]
+    return len(inner) > 2 and words.issuperset(inner)
+
+
+def _begun(texts: tuple[Pieces, ...], message: str) -> Iterator[tuple[int, int]]:
+    start = "".join(message.split())[:12]
+    for number, pieces in enumerate(texts):
+        first = "".join(pieces[0].split())
+        if first[:12] and (start.startswith(first[:12]) or first.startswith(start)):
+            yield common_beginning(pieces, message), number
+
+
+@lru_cache(maxsize=2)
+def _texts(path: Path, changed: int) -> tuple[Pieces, ...]:
+    return tuple(tuple(text.split("\x1f")) for text in open_packed(path).text("texts").split(BETWEEN))
+
+
+def _sites(table: Packed, group: int) -> list[TableSite]:
+    releases = tuple(map(parse_release, table.head["releases"]))
+    texts = _texts(table.path, table.changed)
+    out = []
+    for file, rows in json.loads(table.text(f"s{group:02}")).items():
+        for function, exception, number, spans, *more in rows:
+            guards = tuple(more[0].split("\n")) if more and more[0] else ()
+            reads = tuple(more[1].split(" ")) if len(more) > 1 else ()
+            held = tuple(_numbers(spans, len(releases)))
+            out.append(TableSite(file, function, exception, texts[number], guards, reads, held, releases))
+    return out
+
+
+def _numbers(spans: str, count: int) -> Iterable[tuple[int, int]]:
+    if not spans:
+        yield 0, count - 1
+    for part in spans.split():
+        first, _, last = part.partition("-")
+        yield int(first), int(last) if last else count - 1
+
+
+def read_sites(folder: Path) -> dict[str, dict[str, tuple[TableSite, ...]]]:
+    """The table by release and file; empty without one."""
+    table = open_packed(folder / SITES_FILE)
+    releases: list[str] = table.head.get("releases", [])
+    out: dict[str, dict[str, list[TableSite]]] = {release: {} for release in releases}
+    for group in sorted(set(table.head.get("files", {}).values())):
+        for site in _sites(table, group):
+            for at in site.held():
+                out[releases[at]].setdefault(site.file, []).append(site)
+    return {release: {file: tuple(found) for file, found in files.items()} for release, files in out.items()}

@@ -1,0 +1,141 @@
+"""What the tables of SGLang's messages and functions say of failures that no rule knows: of the releases known here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mtpdoctor.diagnose.engine import Given, diagnose
+from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.log.reading import reading_from_text
+from mtpdoctor.report.json import to_json
+
+SGLANG = "/opt/venv/lib/python3.12/site-packages/sglang"
+
+
+def first(error: str, frames: str, release: str | None, command: str = "--tp 2") -> dict[str, Any]:
+    """The first diagnosis of a launch that dies with ``error`` in ``frames`` (``file:line function``, outermost first)."""
+    told = []
+    for frame in ("srt/managers/scheduler.py:9999 run_scheduler_process", *frames.split("; ")):
+        where, function = frame.split(" ")
+        path, line = where.rsplit(":", 1)
+        told += [f'  File "{SGLANG}/{path}", line {line}, in {function}', "    pass"]
+    log = "\n".join(
+        [
+            f"$ python -m sglang.launch_server --model-path /m/Q {command}",
+            "[2026-05-04 10:11:30 TP0] Scheduler hit an exception: Traceback (most recent call last):",
+            *told,
+            error,
+            "",
+        ]
+    )
+    knowledge = load_knowledge()
+    reading = reading_from_text(log, knowledge.literals)
+    report = json.loads(json.dumps(to_json(diagnose(reading, knowledge, Given(release=release)))))
+    found: dict[str, Any] = report["diagnoses"][0]
+    assert found["root"]["text"] == error
+    return found
+
+
+def titles(found: dict[str, Any], word: str) -> list[str]:
+    return [fix["title"] for fix in found["fixes"] if word in fix["title"]]
+
+
+def test_options_edits_and_the_end_of_a_check_are_known_without_a_source() -> None:
+    error = "ValueError: Currently only ['flashinfer', 'fa3', 'triton'] attention backends are supported for deterministic inference."
+    found = first(
+        error,
+        "srt/server_args.py:900 _handle_deterministic_inference",
+        "0.5.3.post1",
+        "--enable-deterministic-inference --attention-backend torch_native",
+    )
+    steps = " ".join(found["next_steps"])
+    assert (
+        "sglang/srt/server_args.py, ServerArgs._handle_deterministic_inference (0.5.3 to 0.5.3.post3)"
+        in steps
+    )
+    assert "--attention-backend (here torch_native)" in steps
+    edits = {(e["op"], e["name"], e["value"]) for fix in found["fixes"] for e in fix["edits"]}
+    assert ("set", "--attention-backend", "triton") in edits
+    assert {fix["safety"] for fix in found["fixes"] if fix["edits"]} == {"risky"}
+    assert titles(found, "Upgrade SGLang") == ["Upgrade SGLang from 0.5.3.post1 to 0.5.23, at least to 0.5.4"]
+    assert found["fixes"][-1]["title"].startswith("Upgrade SGLang"), (
+        "what may help goes behind what surely acts"
+    )
+
+
+def test_a_check_that_stands_unchanged_is_no_reason_to_upgrade() -> None:
+    found = first(
+        "ValueError: Unsupported activation scheme sideways",
+        "srt/layers/quantization/blockwise_int8.py:56 __init__",
+        "0.5.15",
+    )
+    assert titles(found, "Upgrade SGLang") == []
+    assert "an upgrade is not known to help" in " ".join(found["next_steps"])
+
+
+def test_an_error_of_programming_names_what_changed_and_where_to_go_back() -> None:
+    found = first(
+        "AttributeError: 'Merged' object has no attribute 'frobnicated'",
+        "srt/models/qwen3_next.py:1200 _make_packed_weight_loader",
+        "0.5.14",
+    )
+    assert titles(found, "Upgrade SGLang") == ["Upgrade SGLang from 0.5.14 to 0.5.23, at least to 0.5.22"]
+    assert titles(found, "go back") == [
+        "Or go back to SGLang 0.5.10.post1, the last with another form of the code that fails"
+    ]
+    assert all("is not known" in fix["why"] for fix in found["fixes"] if "0.5.22" in fix["title"])
+
+
+def test_nobody_is_sent_back_to_a_release_without_the_options() -> None:
+    found = first(
+        "AttributeError: 'Merged' object has no attribute 'frobnicated'",
+        "srt/models/qwen3_next.py:1200 _make_packed_weight_loader",
+        "0.5.14",
+        "--cuda-graph-backend-prefill disabled",
+    )
+    assert titles(found, "go back") == []
+
+
+def test_where_the_function_is_the_same_what_calls_it_is_looked_at() -> None:
+    found = first(
+        "KeyError: 'frobnicated'",
+        "srt/models/qwen3_next.py:1 forward; srt/model_executor/forward_batch_info.py:1400 __getitem__",
+        "0.5.20",
+    )
+    (upgrade,) = [fix for fix in found["fixes"] if fix["title"].startswith("Upgrade SGLang")]
+    assert "is the same in all releases up to 0.5.23; what calls it differs" in upgrade["why"]
+
+
+def test_no_release_no_claim() -> None:
+    found = first(
+        "KeyError: 'frobnicated'", "srt/model_executor/forward_batch_info.py:999999 __getitem__", None
+    )
+    assert not any("at least to" in fix["title"] for fix in found["fixes"])
+
+
+@pytest.mark.parametrize(
+    ("owner", "keyword", "release", "said"),
+    [
+        ("ServerArgs.__init__", "mm_attention_backend", "0.4.6.post1", "Upgrade SGLang to 0.4.6.post3"),
+        ("ServerArgs.__init__", "disable_piecewise_cuda_graph", "0.5.20", "Install SGLang 0.5.13.post1"),
+        (
+            "ServerArgs.__init__",
+            "disable_piecewise_cuda_graph",
+            "0.5.20",
+            "Pass cuda_graph_backend_prefill='disabled'",
+        ),
+        ("GenerateReqInput.__init__", "routing_key", "0.5.6", "Upgrade SGLang to 0.5.8"),
+        ("ServerArgs.__init__", "frobnicate", "0.5.20", "Leave frobnicate out of what"),
+        ("ServerArgs.__init__", "tp_size", "0.5.20", "Look which sglang is imported"),
+    ],
+)
+def test_keywords_name_the_release(owner: str, keyword: str, release: str, said: str) -> None:
+    found = first(
+        f"TypeError: {owner}() got an unexpected keyword argument '{keyword}'",
+        "srt/entrypoints/engine.py:112 __init__",
+        release,
+    )
+    assert titles(found, said), [fix["title"] for fix in found["fixes"]]

@@ -1,0 +1,142 @@
+"""The tables of SGLang's functions and messages, learned by ``kb learn`` from small sources."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from mtpdoctor.cli.kb_learn import add_learn_arguments, run_learn
+from mtpdoctor.release import parse_release
+from mtpdoctor.sglang.history import FunctionHistory, history_of, keyword_since
+from mtpdoctor.sglang.site_table import sites_in, sites_saying
+from tests.sglang.trees import ARGPARSE, write_tree
+
+WORKER = """\
+import os
+class Worker:
+    def start(self, server_args, model_config):
+        {comment}
+        size = server_args.page_size
+        if size > {least} and not os.environ.get("SGLANG_WIDE"):
+            raise ValueError(f"Workers cannot turn pages of {{size}}.")
+        assert model_config.hf_config.num_heads % server_args.tp_size == 0
+        if self.lost:
+            {last}
+
+    def stop(self):
+        return {stop}
+{more}
+"""
+FIRST = {
+    "comment": '"""Starts."""',
+    "least": 1,
+    "last": 'raise RuntimeError("The worker is lost for good.")',
+    "stop": 1,
+    "more": "",
+}
+TREES = {
+    "1.0.0": FIRST,
+    "1.0.1": FIRST | {"comment": "# another comment"},
+    "1.0.2": FIRST | {"least": 8, "stop": 2},
+    "1.0.3": FIRST
+    | {"least": 8, "stop": 2, "last": "pass", "more": "\n    def pause(self):\n        pass\n"},
+}
+PATH = "sglang/srt/worker.py"
+REQUEST = "from dataclasses import dataclass\n@dataclass\nclass GenerateReqInput:\n    text: str\n    {field}: int = 0\n"
+
+
+def source(base: Path, release: str) -> Path:
+    files = {
+        name.replace("1.0.0", release): text.replace("1.0.0", release) for name, text in ARGPARSE.items()
+    }
+    files[PATH] = WORKER.format(**TREES[release])
+    files["sglang/srt/managers/io_struct.py"] = REQUEST.format(field="old" if release < "1.0.2" else "new")
+    if release == "1.0.0":
+        files["sglang/srt/gone.py"] = "def early():\n    return 1\n"
+    return write_tree(base / release, files)
+
+
+def learn(folder: Path, *sources: Path) -> None:
+    parser = argparse.ArgumentParser()
+    add_learn_arguments(parser)
+    run_learn(parser.parse_args([*map(str, sources), "--folder", str(folder)]))
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("code")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MTPDOCTOR_CACHE", str(base / "cache"))
+        learn(base / "facts", *(source(base, release) for release in TREES))
+    return base / "facts"
+
+
+def history(facts: Path, function: str, file: str = PATH) -> FunctionHistory:
+    found = history_of(facts, f"/opt/site-packages/{file}", function)
+    assert found is not None
+    return found
+
+
+def texts(releases: object) -> list[str]:
+    return [str(r) for r in releases]  # type: ignore[attr-defined]
+
+
+def test_comments_and_docstrings_are_no_change(facts: Path) -> None:
+    start = history(facts, "start")
+    first = parse_release("1.0.0")
+    assert str(start.until(first)) == "1.0.1"
+    assert texts(start.later(first)) == ["1.0.2", "1.0.3"]
+    assert start.before(first) is None
+
+
+def test_what_came_and_went(facts: Path) -> None:
+    assert str(history(facts, "stop").before(parse_release("1.0.3"))) == "1.0.1"
+    assert history(facts, "stop").later(parse_release("1.0.3")) == ()
+    pause = history(facts, "pause")
+    assert str(pause.since(parse_release("1.0.3"))) == "1.0.3"
+    assert pause.before(parse_release("1.0.3")) is None, "it is new, so nothing is to go back to"
+    assert pause.since(parse_release("1.0.2")) is None
+    early = history(facts, "early", "sglang/srt/gone.py")
+    assert str(early.gone(parse_release("1.0.0"))) == "1.0.1"
+    assert history_of(facts, "/x/sglang/srt/none.py", "start") is None
+
+
+def test_a_message_finds_its_statement_and_what_decides_it(facts: Path) -> None:
+    found = sites_saying(facts, "Workers cannot turn pages of 64.", "ValueError")
+    assert {site.function for site in found} == {"Worker.start"}
+    by_guard = {site.guards: [i for i in range(4) if i in site.held()] for site in found}
+    narrow = ("page_size > 1 and not (envs.SGLANG_WIDE.get())",)
+    wide = ("page_size > 8 and not (envs.SGLANG_WIDE.get())",)
+    assert by_guard == {narrow: [0, 1], wide: [2, 3]}
+    (lost,) = sites_saying(facts, "The worker is lost for good.", "RuntimeError")
+    assert [lost.stands_in(parse_release(r)) for r in TREES] == [True, True, True, False]
+    assert sites_saying(facts, "Workers of another kind cannot turn anything.", "ValueError") == ()
+
+
+def test_a_bare_assertion_is_kept_for_what_it_asks(facts: Path) -> None:
+    bare = [site for site in sites_in(facts, f"/x/{PATH}", "start") if site.pieces == ("",)]
+    assert {site.guards[-1] for site in bare} == {"!config.num_heads % tp_size == 0"}
+
+
+def test_keywords_of_requests(facts: Path) -> None:
+    found = keyword_since(facts, "GenerateReqInput.__init__", "new")
+    assert found is not None and [texts(span) for span in found] == [["1.0.2", "1.0.3"]]
+    assert keyword_since(facts, "GenerateReqInput.__init__", "never") == ()
+    assert keyword_since(facts, "Nobody.__init__", "new") is None
+
+
+def test_a_new_release_is_added_to_what_is_known(
+    facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "facts"
+    trees = [source(tmp_path, release) for release in TREES]
+    learn(folder, *trees[:3])
+    learn(folder, trees[3])  # nothing tells what changed since 1.0.2
+    assert "not in the history of functions: SGLang 1.0.3" in capsys.readouterr().out
+    assert history(folder, "start").since(parse_release("1.0.3")) is None
+    learn(folder, *trees[2:])
+    for table in ("history.json.gz", "sites.json.gz"):
+        assert (folder / table).read_bytes() == (facts / table).read_bytes()
