@@ -44,26 +44,20 @@ def titles(found: dict[str, Any], word: str) -> list[str]:
 
 
 def test_options_edits_and_the_end_of_a_check_are_known_without_a_source() -> None:
-    error = "ValueError: Currently only ['flashinfer', 'fa3', 'triton'] attention backends are supported for deterministic inference."
     found = first(
-        error,
-        "srt/server_args.py:900 _handle_deterministic_inference",
-        "0.5.3.post1",
-        "--enable-deterministic-inference --attention-backend torch_native",
+        "AssertionError: DeepEP MoE `auto` mode is not supported with DP Attention.",
+        "srt/server_args.py:400 __post_init__",
+        "0.4.8.post1",
+        "--tp 2 --dp 2 --enable-dp-attention --enable-deepep-moe --deepep-mode auto",
     )
     steps = " ".join(found["next_steps"])
-    assert (
-        "sglang/srt/server_args.py, ServerArgs._handle_deterministic_inference (0.5.3 to 0.5.3.post3)"
-        in steps
-    )
-    assert "--attention-backend (here torch_native)" in steps
-    edits = {(e["op"], e["name"], e["value"]) for fix in found["fixes"] for e in fix["edits"]}
-    assert ("set", "--attention-backend", "triton") in edits
+    assert "SGLang raises it in sglang/srt/server_args.py, ServerArgs.__post_init__ (" in steps
+    assert "to 0.4.8.post1)" in steps
+    assert "--deepep-mode (here auto)" in steps
+    edits = {(e["op"], e["name"]) for fix in found["fixes"] for e in fix["edits"]}
+    assert ("remove", "--enable-dp-attention") in edits
     assert {fix["safety"] for fix in found["fixes"] if fix["edits"]} == {"risky"}
-    assert titles(found, "Upgrade SGLang") == ["Upgrade SGLang from 0.5.3.post1 to 0.5.23, at least to 0.5.4"]
-    assert found["fixes"][-1]["title"].startswith("Upgrade SGLang"), (
-        "what may help goes behind what surely acts"
-    )
+    assert titles(found, "Upgrade SGLang") == ["Upgrade SGLang from 0.4.8.post1 to 0.5.23, at least to 0.4.9"]
 
 
 def test_a_check_that_stands_unchanged_is_no_reason_to_upgrade() -> None:
