@@ -15,12 +15,11 @@ from mtpdoctor.kb.types import Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass, replace
 
-# Folder names that say whose tree it is; the folders of SGLang's own images and of its repository do not.
+# Folders of forks that are known to be such. A checkout or environment is named after the model or the machine as
+# often as after a fork, so that no other name tells whose tree it is.
 _TREE = lazy(
-    r"/(?P<name>[\w.]*(?:sglang|sgl)[-_][\w.-]+|[\w.]+[-_]sglang[\w.-]*|ktransformers)/(?:[\w.-]+/){0,3}sglang/srt/"
-)
-_NO_FORK = lazy(
-    r"(?i)^(?:sgl[-_]workspace|sglang[-_]v?\d[\w.]*|sglang[-_](?:main|master|src|source|repo|env|venv\w*|test\w*))$"
+    r"/(?P<name>sglang[-_](?:miles|slime|jax|npu|ascend|kt|fl|musa|metax|maca|kunlun|xpu|hpu|gaudi|dcu|tpu|mlx|das)"
+    r"|(?:ktransformers|miles|slime|flagos|musa|metax|kunlun)[-_]sglang|ktransformers)/(?:[\w.-]+/){0,3}sglang/srt/"
 )
 _PLUGIN = lazy(
     r"(?:site|dist)-packages/(?P<name>sglang_fl|flag_gems|sglang_kt|kt_kernel|ktransformers|sglang_plugin\w*)/"
@@ -69,7 +68,7 @@ def build_of(case: Case, cause: Cause | None = None) -> Build | None:
     traceback = root_traceback(cause) if cause is not None else None
     for frame in traceback.frames if traceback is not None else ():
         tree = _TREE.search(frame.path)
-        if tree and not _NO_FORK.match(tree["name"]):
+        if tree:
             return Build(tree["name"], f"its code lies in {frame.path.partition('/sglang/srt/')[0]}")
         plugin = _PLUGIN.search(frame.path)
         if plugin:

@@ -35,7 +35,10 @@ def check(rules: Sequence[Rule], ids: set[str]) -> list[Problem]:
     found: list[Problem] = []
     for rule in rules:
         of_flags = (_flags(rule), impossible_edits(rule))
-        checks = (_words(rule), unfilled(rule), _links(rule, ids, families), *of_flags, _regexes(rule))
+        checks = (
+            *(_words(rule), _ranges(rule), unfilled(rule)),
+            *(_links(rule, ids, families), *of_flags, _regexes(rule)),
+        )
         for message in chain.from_iterable(checks):
             found.append(origin_problem(rule, message))
     return found
@@ -63,6 +66,24 @@ def _words(rule: Rule) -> Iterator[str]:
     for i, remedy in enumerate(rule.remedies):
         if remedy.safety is Safety.SAFE and remedy.risk:
             yield f"remedy {i} is safe and names a risk"
+
+
+def _ranges(rule: Rule) -> Iterator[str]:
+    """Ranges that hold in no release: the comma is "and", so that ``==0.5.1,==0.5.3`` never holds."""
+    from mtpdoctor.sglang.releases import known_releases
+
+    known = known_releases()
+    span = f"no release known ({known[0]} to {known[-1]})"
+    if not any(r in rule.releases for r in known):
+        yield f'releases: {span} is in {str(rule.releases)!r} (a comma is "and")'
+        return
+    for i, remedy in enumerate(rule.remedies):
+        if not any(r in remedy.releases and r in rule.releases for r in known):
+            yield f"remedy {i}: {span} is in the rule's {str(rule.releases)!r} and its own {str(remedy.releases)!r}"
+    for name, notes in (("elsewhere", rule.elsewhere), ("unseen", rule.unseen)):
+        for note in notes:
+            if not any(r in note.releases for r in known):
+                yield f'{name}: {span} is in {str(note.releases)!r} (a comma is "and")'
 
 
 def _links(rule: Rule, ids: set[str], families: frozenset[str]) -> Iterator[str]:

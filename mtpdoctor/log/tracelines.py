@@ -23,7 +23,7 @@ _ODD_TYPES = lazy(
     r"(?:^|\.)(?:Again|Empty|Full|timeout|error|OutOfResources|Unsupported|BackendCompilerFailed|gaierror|herror"
     r"|RemoteTraceback|_RemoteTraceback|RayTaskError\(\w+\)|Abort|Exit|StopIteration|StopAsyncIteration"
     r"|TimeoutExpired|Unavailable|NotFound|Refused|ConnectTimeout|ReadTimeout|Cancelled|Failed|Invalid\w*"
-    r"|Missing\w*|No\w+Found|Unauthorized|Forbidden|ExceptionGroup|BaseExceptionGroup|LoweringException)$"
+    r"|\w+Error_\w+|Missing\w*|No\w+Found|Unauthorized|Forbidden|ExceptionGroup|BaseExceptionGroup|LoweringException)$"
 )
 _USUAL_TYPES = lazy(
     r"(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Fault|Failure|Died|Dead)(?:\(\w+\))?$"

@@ -35,8 +35,8 @@ OWN = "/x/sglang/srt/managers/warp.py:step"
             "/venv/lib/python3.11/site-packages/sglang/srt/warp.py:go",
         ),
         ("sglang==0.5.13.post1+acme3", "/venv/lib/python3.11/site-packages/sglang/srt/warp.py:go"),
-        ("", "/home/u/acme-sglang/python/sglang/srt/warp.py:go"),
-        ("", "/opt/sglang-acme/python/sglang/srt/warp.py:go"),
+        ("", "/home/u/ktransformers-sglang/python/sglang/srt/warp.py:go"),
+        ("", "/opt/sglang-miles/python/sglang/srt/warp.py:go"),
     ],
 )
 def test_sglang_is_never_installed_over_a_fork(before: str, path: str) -> None:
@@ -55,6 +55,8 @@ def test_sglang_is_never_installed_over_a_fork(before: str, path: str) -> None:
         "/usr/lib/python3/dist-packages/sglang/srt/warp.py:go",
         "/home/u/sglang-0.5.13/python/sglang/srt/warp.py:go",
         "/home/u/sglang-env/lib/python3.11/site-packages/sglang/srt/warp.py:go",
+        "/home/u/llm/sglang-qwen35-nvfp4/sglang/python/sglang/srt/warp.py:go",
+        "/data/qwen3-sglang/lib/python3.12/site-packages/sglang/srt/warp.py:go",
     ],
 )
 def test_sglangs_own_trees_are_no_forks(path: str) -> None:

@@ -51,6 +51,14 @@ def test_a_good_rule_is_clean(tmp_path: Path) -> None:
     [
         ("https://example.org/issue", "issue 12", "is no URL"),
         ("refs:", "families: [no-such-family]\nrefs:", "unknown family"),
+        ("refs:", "releases: '==0.5.9,==0.5.13'\nrefs:", "no release known"),
+        ("refs:", "releases: '>=0.5.13,<0.5.10'\nrefs:", "no release known"),
+        (
+            "refs:",
+            "elsewhere: [{releases: '==0.5.9,==0.5.13', why: a}]\nrefs:",
+            "elsewhere: no release known",
+        ),
+        ("set --tp-size 1]", "set --tp-size 1]\n  releases: '<0.4.6'", "remedy 0: no release known"),
         ("refs:", "explains: [MTP9999]\nrefs:", "there is no rule MTP9999"),
         ("refs:", "explains: [MTP0001]\nrefs:", "explains itself"),
         ("--tp-size", "--tp-sice", "no release has the flag --tp-sice"),

@@ -55,6 +55,19 @@ def test_bare_exception_and_repeated_frames() -> None:
     assert (t.type, t.message, len(t.frames)) == ("AssertionError", "", 2)
 
 
+def test_an_error_named_by_its_code_is_the_last_line() -> None:
+    """NVML's classes: NVMLError_ and the name of the code."""
+    t = only(
+        "Traceback (most recent call last):\n"
+        '  File "/s/pynvml.py", line 1, in nvmlDeviceGetHandleByIndex\n'
+        "    _nvmlCheckReturn(ret)\n"
+        '  File "/s/pynvml.py", line 2, in _nvmlCheckReturn\n'
+        "    raise NVMLError(ret)\n"
+        "pynvml.NVMLError_NotSupported: Not Supported\n"
+    )
+    assert (t.type, t.message, t.cut) == ("pynvml.NVMLError_NotSupported", "Not Supported", False)
+
+
 def test_syntax_error_block() -> None:
     t = only(
         "Traceback (most recent call last):\n"
