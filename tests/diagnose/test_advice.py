@@ -52,6 +52,28 @@ def test_a_failing_backend_is_left_out_or_replaced_by_one_that_the_release_has()
 
 
 @pytest.mark.parametrize(
+    "frames",
+    [
+        (
+            "/x/sglang/srt/layers/quantization/mxfp4_flashinfer_trtllm_moe.py:apply",
+            f"{SITE}/flashinfer/fused_moe/core.py:go",
+        ),
+        (
+            "/x/sglang/srt/layers/moe/fused_moe_triton/layer.py:forward",
+            "/x/sglang/srt/layers/quantization/modelopt_quant.py:apply",
+            f"{SITE}/flashinfer/utils.py:go",
+        ),
+        ("/x/sglang/srt/layers/quantization/quark/quark_w4a8_mxfp4_moe.py:apply",),
+    ],
+)
+def test_a_layer_of_experts_is_no_matter_of_attention(frames: tuple[str, ...]) -> None:
+    """FlashInfer serves both: what attention computes with is left alone, and the runner of the experts changed."""
+    changes = edits(first("RuntimeError: warp drive misaligned", frames, "0.5.20"))
+    assert changes[0][:2] == ("set", "--moe-runner-backend")
+    assert not any("attention" in name for _, name, _ in changes)
+
+
+@pytest.mark.parametrize(
     ("frame", "typed", "gone"),
     [
         (
@@ -98,6 +120,15 @@ def test_a_value_is_taken_from_what_a_message_allows_and_not_from_what_it_refuse
 def test_a_layer_that_does_not_divide_is_split_over_fewer() -> None:
     found = first("ValueError: warp_size = 5472 is not divisible by warp_tile = 64", more="--tp-size 4")
     assert ("set", "--tp-size", "2") in edits(found)
+
+
+def test_experts_that_do_not_divide_are_kept_whole_first() -> None:
+    """Half as many GPUs need not divide either: only sizes would show it."""
+    error = "ValueError: warp_size = 5472 is not divisible by warp_tile = 64"
+    found = first(error, ("/x/sglang/srt/layers/moe/fused_moe_triton/layer.py:create",), more="--tp-size 4")
+    assert edits(found)[:2] == [("set", "--ep-size", "4"), ("set", "--tp-size", "2")]
+    dense = first(error, ("/x/sglang/srt/layers/linear.py:create",), more="--tp-size 4")
+    assert edits(dense)[0] == ("set", "--tp-size", "2")
 
 
 def test_what_a_message_says_is_not_taken_into_a_command_unchecked() -> None:

@@ -40,7 +40,7 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
     if generator == "split":
         from mtpdoctor.diagnose.kinds.split import split_remedies
 
-        return split_remedies(case)
+        return split_remedies(match, case)
     if generator == "block":
         from mtpdoctor.diagnose.kinds.blocks import block_remedies
 

@@ -43,6 +43,7 @@ _WORDS = {
     LORA: "adapters",
     MAMBA: "Mamba layers",
 }
+LAYERS = frozenset(_WORDS)  # the options that say what computes a layer
 # A path's end or a symbol -> option and value; the first that is found in the innermost frame counts.
 _PLACES: tuple[tuple[str, str, str | None], ...] = (
     (
@@ -106,10 +107,13 @@ _PLACES: tuple[tuple[str, str, str | None], ...] = (
     (r"moe/cutlass_|moe_runner/cutlass", MOE, "cutlass"),
     (r"moe_runner/deep_gemm|m_grouped_\w*gemm|grouped_gemm_nt", MOE, "deep_gemm"),
     (r"triton_kernels_moe|/triton_kernels/|moe_runner/triton_kernels", MOE, "triton_kernel"),
-    (r"moe_runner/marlin|fused_marlin_moe|moe_wna16_marlin", MOE, "marlin"),
+    (r"moe_runner/marlin|marlin_moe|moe_wna16_marlin", MOE, "marlin"),
     (r"moe_runner/aiter|aiter/fused_moe|module_moe_", MOE, "aiter"),
+    # the layer of experts itself, which every runner goes through: no sign of Triton's
+    (r"moe/fused_moe_triton/layer", MOE, None),
     (r"fused_moe_triton|moe_runner/triton|fused_moe_kernel|moe_align_block_size", MOE, "triton"),
     (r"mxfp4_flashinfer_trtllm_moe", MOE, "flashinfer_trtllm"),
+    (r"quantization/[\w/]*moe\w*\.py|layers/moe/|MoEMethod\b", MOE, None),
     (r"fp4_gemm|mm_fp4|cutlass_scaled_fp4", FP4, None),
     (
         r"deep_gemm_wrapper|/deep_gemm/|deep_gemm\b|DeepGEMM|deepgemm|csrc/\S*jit(?:_kernels)?/",

@@ -1,43 +1,32 @@
-"""Smaller numbers of GPUs to split a layer over, where it does not divide."""
+"""Smaller numbers of GPUs to split a layer over, where it does not divide; whole experts where it is one of theirs."""
 
 from __future__ import annotations
 
 from mtpdoctor.case import Case
-from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
+from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
+from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.releases import release_facts
 
+# Files, functions and words of the layers of experts.
+_EXPERTS = lazy(r"/layers/moe/|fused_moe|_moe(?:_\w+)?\.py|MoEMethod|\bmlp\.experts\b|self\.experts\b")
+_SAID = lazy(r"(?i)\bmoe\b|\bexperts?\b|moe_\w+|\bw13\b|\bw13_")
+_BLOCK = lazy(r"(?i)(?:divisible by|multiple of|aligned to)[^\d\n]{0,60}?(\d{1,5})\b")
+_NEAREST = 4  # frames
 
-def split_remedies(case: Case) -> list[Remedy]:
-    """A lower --tp-size, and keeping experts whole. None for a launch on one GPU."""
-    tp = case.facts.look("arg.tp_size")
-    try:
-        ranks = int(str(tp))
-    except ValueError:
-        ranks = 0
+
+def split_remedies(match: Match, case: Case) -> list[Remedy]:
+    """A lower --tp-size, and keeping experts whole, which goes first in a layer of experts: whether half as many GPUs
+    help is a matter of sizes, and only where they are known is it surer. None for a launch on one GPU."""
+    ranks = _number(case, "arg.tp_size") or 0
     if ranks == 1:
         return []
-    remedies = []
+    remedies: list[Remedy] = []
     if ranks > 1:
-        fewer = next(n for n in range(ranks // 2, 0, -1) if ranks % n == 0)
-        remedies.append(
-            Remedy(
-                title=f"Split over fewer GPUs: --tp-size {fewer}",
-                safety=Safety.RISKY,
-                why=f"each GPU then holds {ranks // fewer} times the columns, which may divide again",
-                edits=(EditTemplate("set", "--tp-size", str(fewer)),),
-                risk="the weights may not fit in fewer GPUs",
-            )
-        )
-        if "ep_size" in release_facts(case.release).fields:
-            remedies.append(
-                Remedy(
-                    title=f"Keep each expert whole: --ep-size {ranks}",
-                    safety=Safety.RISKY,
-                    why="expert parallelism shares the experts out instead of splitting their matrices",
-                    edits=(EditTemplate("set", "--ep-size", str(ranks)),),
-                    risk="helps only where the matrix is an expert's; attention and dense layers stay split",
-                )
-            )
+        expert = _of_experts(match)
+        fewer, sure = _fewer(match, case, ranks, expert)
+        whole = _whole_experts(ranks, case)
+        on_fewer = [_on_fewer(ranks, fewer, sure)] if fewer is not None else []
+        remedies += [*whole, *on_fewer] if expert and not sure else [*on_fewer, *whole]
     remedies.append(
         Remedy(
             title="Use another checkpoint of the model (another quantization, other groups or blocks)",
@@ -46,3 +35,59 @@ def split_remedies(case: Case) -> list[Remedy]:
         )
     )
     return remedies
+
+
+def _of_experts(match: Match) -> bool:
+    if match.traceback is None:
+        return _SAID.search(match.line.body) is not None
+    nearest = match.traceback.frames[-_NEAREST:]
+    return _SAID.search(match.traceback.message) is not None or any(
+        _EXPERTS.search(f"{frame.path}:{frame.function}\n{frame.code}") for frame in nearest
+    )
+
+
+def _fewer(match: Match, case: Case, ranks: int, expert: bool) -> tuple[int | None, str]:
+    """How many GPUs instead, and the sizes that show that it divides then ("" where they are not known). None where
+    they show that no smaller number does."""
+    half = next(n for n in range(ranks // 2, 0, -1) if ranks % n == 0)
+    message = match.traceback.message if match.traceback is not None else match.line.body
+    said = _BLOCK.search(message)
+    width = _number(case, "model.expert_intermediate_size") if expert else None
+    if width is None or said is None or int(said[1]) < 1:
+        return half, ""
+    block = int(said[1])
+    fits = next((n for n in range(half, 0, -1) if ranks % n == 0 and width % (n * block) == 0), None)
+    if fits is None:
+        return None, ""
+    return fits, f"the experts are {width} wide: {width // fits} a GPU is {width // fits // block} x {block}"
+
+
+def _on_fewer(ranks: int, fewer: int, sure: str) -> Remedy:
+    return Remedy(
+        title=f"Split over fewer GPUs: --tp-size {fewer}",
+        safety=Safety.RISKY,
+        why=sure or f"each GPU then holds {ranks // fewer} times the columns, which may divide again",
+        edits=(EditTemplate("set", "--tp-size", str(fewer)),),
+        risk="the weights may not fit in fewer GPUs",
+    )
+
+
+def _whole_experts(ranks: int, case: Case) -> list[Remedy]:
+    if "ep_size" not in release_facts(case.release).fields or _number(case, "arg.ep_size") == ranks:
+        return []
+    return [
+        Remedy(
+            title=f"Keep each expert whole: --ep-size {ranks}",
+            safety=Safety.RISKY,
+            why="expert parallelism shares the experts out instead of splitting their matrices",
+            edits=(EditTemplate("set", "--ep-size", str(ranks)),),
+            risk="helps only where the matrix is an expert's; attention and dense layers stay split",
+        )
+    ]
+
+
+def _number(case: Case, name: str) -> int | None:
+    try:
+        return int(str(case.facts.look(name)))
+    except ValueError:
+        return None

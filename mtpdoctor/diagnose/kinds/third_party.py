@@ -8,6 +8,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.kinds.backend import LAYERS, backend_of, backend_remedies
 from mtpdoctor.diagnose.kinds.package import package_remedies
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
@@ -37,10 +38,32 @@ def third_party_remedies(match: Match, case: Case) -> list[Remedy]:
     platform = case.facts.look("host.platform")
     if isinstance(platform, str) and row.only and platform not in row.only:
         remedies.append(_uninstall(package, platform, case))
-    remedies += (r for way in row.ways if (r := _way(way, package, frames, case)) is not None)
+    remedies += _ways(match, row.ways, package, case)
     if pinned is None and not remedies and row.plugin is None:
         remedies += package_remedies(match, case)
     return remedies
+
+
+def _ways(match: Match, ways: tuple[Way, ...], package: str, case: Case) -> list[Remedy]:
+    """The package's ways round it. A library of kernels serves several layers: what another layer than the failing
+    one computes with is left as it is, and the failing layer's own choices come in its place."""
+    used = backend_of(match)
+    other = [w for w in ways if used is not None and _dest(w) in LAYERS and _dest(w) != used.dest]
+    taken = backend_remedies(match, case) if other and used is not None else []
+    return [
+        *taken,
+        *(
+            r
+            for way in ways
+            if way not in other
+            and (r := _way(way, package, match.traceback.frames if match.traceback else (), case)) is not None
+        ),
+    ]
+
+
+def _dest(way: Way) -> str | None:
+    wanted = way.choose or way.choose_if
+    return wanted[0] if wanted is not None else way.leave_out
 
 
 def packages_of(frames: tuple[Frame, ...]) -> Iterator[str]:
