@@ -19,10 +19,11 @@ _BLIND_STEP = 0.05  # where the model is not known, and so not what graphs and a
 def lowered_fraction(budget: Budget, limits: Limits, seen: Printed) -> float | None:
     """The fraction that gives back what was missing at an out-of-memory error after the pools.
 
-    None where less would not hold the weights any more, and for a fraction that is none (one and more)."""
+    None where less would not hold the weights any more. What is above one is no share: it is lowered from one on."""
     now, before = budget.launch.fraction, budget.before
-    if now is None or now >= 1 or before is None or before <= 0:
+    if now is None or before is None or before <= 0:
         return None
+    now = min(now, 1.0)
     if seen.wanted is not None:
         missing = seen.wanted - (seen.free_then or 0.0) + MARGIN * before
     else:
