@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from mtpdoctor.facts import UNKNOWN, Facts
+from mtpdoctor.facts import UNKNOWN, Facts, Source
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.regexes import NotARegex, RuleRegex, rule_regex
@@ -65,7 +65,8 @@ def match_rules(
     """Every match of every rule in the attempt: by rule id, then line order.
 
     A rule whose ``when`` is false is silent, and so is one that says of the release in use that its text
-    stands for something else there (``elsewhere``); where it is unknown the match is not ``certain``. A
+    stands for something else there (``elsewhere``); where it is unknown the match is not ``certain``. A release that
+    was only worked out (a development build between two has lines of both) silences nothing. A
     message counts as evidence even in a release where the rule does not expect it (development
     builds): such a match has less confidence and a note, and gives way to a match of the same line
     by a rule that does expect it.
@@ -81,6 +82,8 @@ class _Matcher:
         self.attempt = attempt
         self.facts = facts
         self.release = known_release(facts)
+        named = facts.fact("release")
+        self.worked_out = named is not None and named.source is Source.DERIVED
         self.deadline = time.process_time() + BUDGET_SECONDS
         self.timeouts = 0  # of the rule being tried
         self._lines: dict[str, list[Line]] = {}
@@ -105,9 +108,13 @@ class _Matcher:
                 continue
             if self.timeouts:
                 skipped.append(rule.id)
-            expected = rule.releases.holds(self.release) is not False
+            expected = rule.releases.holds(self.release) is not False and not self._elsewhere(rule)
             found.extend((m, expected) for m in matches)
-        expected_lines = {m.line.key for m, expected in found if expected and m.rule.role is not Role.ADVICE}
+        expected_lines = {
+            m.line.key
+            for m, expected in found
+            if expected and m.rule.role is not Role.ADVICE and not (self.worked_out and m.rule.generic)
+        }
         return Matches(
             (m for m, expected in found if expected or m.line.key not in expected_lines), tuple(skipped)
         )
@@ -115,7 +122,7 @@ class _Matcher:
     def rule(self, rule: Rule) -> list[Match]:
         if evaluate(rule.when, self.facts, None) is False:  # whatever the match will capture
             return []
-        if any(note.releases.holds(self.release) is True for note in rule.elsewhere):
+        if not self.worked_out and self._elsewhere(rule):
             return []  # there the text stands for something else
         candidates = self._candidates(rule)
         first = next(candidates, None)
@@ -140,6 +147,9 @@ class _Matcher:
                     break
         return [matches[key] for key in sorted(matches)]
 
+    def _elsewhere(self, rule: Rule) -> bool:
+        return any(note.releases.holds(self.release) is True for note in rule.elsewhere)
+
     def _judged(
         self,
         rule: Rule,
@@ -158,6 +168,9 @@ class _Matcher:
         if rule.releases.holds(self.release) is False:
             confidence *= OTHER_RELEASE
             notes.append(f"known of SGLang {rule.releases}, this is {self.release}")
+        elif self._elsewhere(rule):
+            confidence *= OTHER_RELEASE
+            notes.append(f"if this is not SGLang {self.release}, which the log only lets one work out")
         return Match(
             rule=rule,
             line=line,

@@ -170,6 +170,24 @@ def test_a_text_that_stands_for_something_else_is_no_evidence(tmp_path: Path) ->
     assert places(match(known, "some words")) == [("MTP0001", 1)]
 
 
+def test_a_release_that_was_worked_out_silences_no_rule(tmp_path: Path) -> None:
+    body = "match: ['some words']\nelsewhere: [{releases: '>=0.5.20', why: said of a pump}]"
+    log = read("some words", 1, None)
+    known, newer = (
+        knowledge(tmp_path / "a", rule_text(body)),
+        knowledge(tmp_path / "b", rule_text(body), rule_text("match: ['some words']", "MTP0002")),
+    )
+    facts = make_facts({"release": "0.5.21"}, Source.DERIVED, "worked out")
+    found = match_rules(known, log, log.attempts[0], facts)
+    assert places(found) == [("MTP0001", 1)]
+    assert found[0].confidence < 0.95 and "0.5.21" in found[0].notes[0]
+    assert places(match_rules(newer, log, log.attempts[0], facts)) == [("MTP0002", 1)]
+    symptom = rule_text("match: ['some words']\ngeneric: true", "MTP0002")
+    older = knowledge(tmp_path / "c", rule_text("match: ['some words']\nreleases: '<0.5.20'"), symptom)
+    assert places(match_rules(older, log, log.attempts[0], facts)) == [("MTP0001", 1), ("MTP0002", 1)]
+    assert places(match(older, "some words", release="0.5.21")) == [("MTP0002", 1)]
+
+
 def test_a_regex_that_runs_out_of_time_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     slow = rule_text("match: ['some words(?:a+)+(?:a+)+(?:a+)+(?:a+)+(?:a+)+$']")
     known = knowledge(tmp_path, slow, rule_text("match: ['some words']", "MTP0002"))
