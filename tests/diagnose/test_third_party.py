@@ -161,3 +161,16 @@ def test_installed_versions_are_read_off_pips_lines(line: str, shown: dict[str, 
 )
 def test_a_build_of_somebody_else_is_known_by_its_name(line: str, name: str | None) -> None:
     assert build_in(line) == name
+
+
+@pytest.mark.parametrize(
+    ("package", "before", "gone"),
+    [("deep_ep", "npu", False), ("flashinfer", "npu", True)],
+)
+def test_a_package_of_another_make_is_taken_out_but_not_one_of_the_same_name(
+    package: str, before: str, gone: bool
+) -> None:
+    """Ascend's kernel package brings a deep_ep of its own."""
+    frames = {"npu": "/x/sglang/srt/hardware_backend/npu/warp.py:go"}
+    found = first("RuntimeError: warp is late", (frames[before], f"{SITE}/{package}/warp.py:warp"))
+    assert ("pip uninstall" in commands(found)) == gone

@@ -54,6 +54,24 @@ def test_the_gpu_is_read_off_the_log(tmp_path: Path, line: str, sm: int) -> None
 
 
 @pytest.mark.parametrize(
+    ("line", "platform"),
+    [
+        ("RuntimeError: hipErrorNoBinaryForGpu at /opt/rocm/lib", "rocm"),
+        ("RuntimeError: g++ -I/opt/rocm/include --offload-arch=gfx1036 warp.cpp failed", "rocm"),
+        ("RuntimeError: nvcc -I/opt/rocm/include --offload-arch=gfx1036 warp.cu failed", None),
+    ],
+)
+def test_a_toolkit_that_lies_about_is_no_platform(tmp_path: Path, line: str, platform: str | None) -> None:
+    """A compiler finds another make's folder and integrated GPU, whatever the server runs on."""
+    report = said(
+        tmp_path,
+        START.format(model="M") + "Traceback (most recent call last):\n"
+        '  File "/x/sglang/srt/warp.py", line 7, in go\n    build()\n' + line + "\n",
+    )
+    assert report.facts is not None and report.facts.get("host.platform") in (platform, platform or "cuda")
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "FP8 needs compute capability 8.9",
