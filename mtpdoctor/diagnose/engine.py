@@ -62,6 +62,9 @@ def diagnose(
         known = (c for c in causality.causes if c.match and not _outlived(c, attempt))
         causality = Causality(tuple(known), causality.consequences)
         outcome = "failed" if causality.causes else outcome
+    causality = Causality(
+        tuple(_by_compiler(cause, reading, attempt) for cause in causality.causes), causality.consequences
+    )
     if given.models_here and any(c.match and asks_memory(c.match.rule) for c in causality.causes):
         case = with_model_here(case)
     diagnoses = tuple(
@@ -86,6 +89,12 @@ def diagnose(
         memory=_memory(causality, case, knowledge) if outcome == "failed" else None,
         stop=_stop(reading, attempt, case) if outcome == "unfinished" and reading.is_sglang else None,
     )
+
+
+def _by_compiler(cause: Cause, reading: LogReading, attempt: Attempt) -> Cause:
+    from mtpdoctor.diagnose.compiler import of_a_build, with_compilers_error  # only a failure needs it
+
+    return with_compilers_error(cause, reading, attempt) if of_a_build(cause) else cause
 
 
 def _stop(reading: LogReading, attempt: Attempt, case: Case) -> Stop:
@@ -193,7 +202,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         rule=rule.id,
         title=fill(rule.title, facts, match.captures),
         confidence=round(match.confidence, 2),
-        cause=with_facts(fill(rule.cause, facts, match.captures), match, case),
+        cause=with_facts(fill(rule.cause, facts, match.captures), match, case) + _if_it_is(match, case),
         misleading=fill(rule.misleading, facts, match.captures) if rule.misleading else None,
         root=cause.root,
         ranks=cause.ranks,
@@ -247,10 +256,17 @@ def _where_to_look(cause: Cause, case: Case) -> tuple[str, ...]:
     return next_steps(cause, case)
 
 
+def _if_it_is(match: Match, case: Case) -> str:
+    """Where the release was only worked out, and the rule's text stands for something else in it: that in words."""
+    if case.release is None or not any(case.release in note.releases for note in match.rule.elsewhere):
+        return ""
+    return f" The log only lets one work out that this is SGLang {case.release}, where this text has another cause."
+
+
 def with_facts(cause: str, match: Match, case: Case) -> str:
     """The cause, and what the facts of the releases say of it, for a rule whose remedies come from them."""
     if not any(
-        remedy.generate in ABOUT_MODELS or remedy.generate in ("symbol", "block", "host-cache")
+        remedy.generate in ABOUT_MODELS or remedy.generate in ("symbol", "own-import", "block", "host-cache")
         for remedy in match.rule.remedies
     ):
         return cause

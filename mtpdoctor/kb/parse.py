@@ -55,6 +55,7 @@ GENERATORS = (
     "block",
     "host-cache",
     "keyword",
+    "own-import",
 )
 
 _ID = lazy(r"MTP[0-9]{4}$")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.store import sort_releases
-from mtpdoctor.sglang.symbols import FORMAT, SYMBOLS_FILE, read_symbols
+from mtpdoctor.sglang.symbols import FORMAT, SYMBOLS_FILE, read_symbols, written_numbers
 
 if TYPE_CHECKING:
     from mtpdoctor.sglang.source import SourceTree
@@ -92,18 +92,7 @@ def write_symbols(folder: Path, learned: Mapping[str, Modules]) -> None:
                 for i, r in enumerate(releases)
                 if module in known[r] and (not name or name in known[r][module])
             ]
-            spans.setdefault(_written(held), []).append(name)
+            spans.setdefault(written_numbers(held), []).append(name)
         modules[module] = spans
     text = json.dumps({"format": FORMAT, "releases": releases, "modules": modules}, separators=(",", ":"))
     (folder / SYMBOLS_FILE).write_bytes(gzip.compress((text + "\n").encode(), compresslevel=9, mtime=0))
-
-
-def _written(held: list[int]) -> str:
-    """Numbers of releases as ranges: "0-5 9-62"."""
-    out: list[list[int]] = []
-    for i in held:
-        if out and out[-1][1] == i - 1:
-            out[-1][1] = i
-        else:
-            out.append([i, i])
-    return " ".join(f"{a}-{b}" for a, b in out)

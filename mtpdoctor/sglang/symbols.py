@@ -60,7 +60,7 @@ def read_symbols(folder: Path) -> dict[str, dict[str, list[str]]]:
     out: dict[str, dict[str, list[str]]] = {release: {} for release in releases}
     for module, spans in table["modules"].items():
         for written, names in spans.items():
-            for i in _numbers(written):
+            for i in numbers(written):
                 out[releases[i]].setdefault(module, []).extend(n for n in names if n)
     return out
 
@@ -91,14 +91,14 @@ def _held(table: dict[str, Any], module: str, name: str, seen: set[str]) -> set[
     if not name and not spans:  # a folder without __init__.py
         for other, of in table["modules"].items():
             if other.startswith(f"{module}."):
-                out.update(n for written, names in of.items() if "" in names for n in _numbers(written))
+                out.update(n for written, names in of.items() if "" in names for n in numbers(written))
     for written, names in spans.items():
         if name in names:
-            out.update(_numbers(written))
+            out.update(numbers(written))
         if name:
             for star in names:
                 if star.startswith("*"):
-                    out |= _held(table, star[1:], name, seen) & set(_numbers(written))
+                    out |= _held(table, star[1:], name, seen) & set(numbers(written))
     if name:  # a submodule can be imported by name too
         out |= _held(table, f"{module}.{name}", "", seen)
     return out
@@ -113,11 +113,23 @@ def moved_to(folder: Path, name: str, release: Release) -> tuple[str, ...]:
     return tuple(
         module
         for module, spans in table["modules"].items()
-        if any(name in names and number in _numbers(written) for written, names in spans.items())
+        if any(name in names and number in numbers(written) for written, names in spans.items())
     )
 
 
-def _numbers(written: str) -> list[int]:
+def written_numbers(held: list[int]) -> str:
+    """Numbers of releases, in order, as ranges: "0-5 9-62"."""
+    out: list[list[int]] = []
+    for i in held:
+        if out and out[-1][1] == i - 1:
+            out[-1][1] = i
+        else:
+            out.append([i, i])
+    return " ".join(f"{a}-{b}" for a, b in out)
+
+
+def numbers(written: str) -> list[int]:
+    """What ``written_numbers`` wrote."""
     out: list[int] = []
     for part in written.split():
         first, _, last = part.partition("-")

@@ -45,6 +45,7 @@ def test_learning_prints_what_changed(tmp_path, capsys):
         "history.json.gz",
         "sites.json.gz",
         "symbols.json.gz",
+        "dangling.json",
         "verified.json",
         "architectures.json",
     }

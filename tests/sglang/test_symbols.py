@@ -8,6 +8,8 @@ import pytest
 
 from mtpdoctor.paths import releases_folder
 from mtpdoctor.release import parse_release
+from mtpdoctor.sglang.dangling import fault_of
+from mtpdoctor.sglang.learn_dangling import learn_dangling, write_dangling
 from mtpdoctor.sglang.learn_symbols import learn_symbols, write_symbols
 from mtpdoctor.sglang.source import FolderSource
 from mtpdoctor.sglang.symbols import held, moved_to, read_symbols
@@ -77,3 +79,33 @@ def test_facts_of_the_releases(module: str, name: str, first: str, last: str | N
     assert known is not None
     assert str(known.ranges[0][0]) == first
     assert known.ranges[-1][1] == (parse_release(last) if last else known.newest)
+
+
+def test_imports_that_a_release_cannot_fulfil(tmp_path: Path) -> None:
+    source = tree(
+        tmp_path / "src",
+        sglang__srt__a="from sglang.srt.b import has, lacks\nfrom .c import thing\nif TYPE_CHECKING:\n    from sglang.srt.gone import T\n",
+        sglang__srt__b="from sglang.srt.d import *\ndef has(): pass\n",
+        sglang__srt__d="star = 1\n",
+        sglang__srt__e="def f():\n    from sglang.srt.b import star\n    from python.sglang.srt.b import has\n    import os\n",
+        sglang__srt__dynamic="def __getattr__(name): pass\n",
+        sglang__srt__f="from sglang.srt.dynamic import anything\nfrom sglang.srt import b, zzz\n",
+        sglang__srt__broken="def (",
+    )
+    learned = learn_dangling(source)
+    assert learned == [
+        ("sglang/srt/a.py", "sglang.srt.b", "lacks"),
+        ("sglang/srt/a.py", "sglang.srt.c", ""),
+        ("sglang/srt/a.py", "sglang.srt.c", "thing"),
+        ("sglang/srt/e.py", "python.sglang.srt.b", ""),
+        ("sglang/srt/e.py", "python.sglang.srt.b", "has"),
+        ("sglang/srt/f.py", "sglang.srt", "zzz"),
+    ]
+    write_dangling(tmp_path, {"0.5.1": [], "0.5.2": learned, "0.5.3": learned, "0.5.4": []})
+    fault = fault_of(tmp_path, "sglang/srt/a.py", "sglang.srt.b", "lacks")
+    assert fault is not None and [str(r) for r in fault.releases] == ["0.5.2", "0.5.3"]
+    second = parse_release("0.5.2")
+    assert (str(fault.before(second)), str(fault.after(second))) == ("0.5.1", "0.5.4")
+    assert fault_of(tmp_path, "sglang/srt/e.py", "python") is not None
+    assert fault_of(tmp_path, "sglang/srt/a.py", "sglang.srt.c", "thing") is None  # the module is not there
+    assert fault_of(tmp_path, "sglang/srt/b.py", "sglang.srt.b", "lacks") is None

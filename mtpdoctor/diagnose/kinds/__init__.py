@@ -69,6 +69,10 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.keyword import keyword_remedies
 
         return keyword_remedies(match, case)
+    if generator == "own-import":
+        from mtpdoctor.diagnose.kinds.own_import import own_import_remedies
+
+        return own_import_remedies(match, case)
     raise ValueError(f"no generator {generator!r}")
 
 
@@ -96,4 +100,8 @@ def said_of(match: Match, case: Case) -> str:
             from mtpdoctor.diagnose.kinds.symbol import symbol_said
 
             return symbol_said(match, case)
+        if remedy.generate == "own-import":
+            from mtpdoctor.diagnose.kinds.own_import import own_import_said
+
+            return own_import_said(match, case)
     return ""
