@@ -191,6 +191,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.ERROR, W.DIES, "atchdog timeout", r"(?i)watchdog timeout(?!.*soft=True)"),
     _p(K.ERROR, W.DIES, "Initialization failed"),
     _p(K.ERROR, W.DIES, "Application startup failed"),
+    _p(K.ERROR, W.DIES, "Error starting router: "),
     _p(K.ERROR, W.LIKELY, "Health check failed", r"Health check failed"),
     _p(K.EXIT, W.FOLLOWS, "scheduler is dead", r"scheduler is dead|Please check if there are relevant logs"),
     # shells, containers, interpreters

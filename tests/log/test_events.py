@@ -32,6 +32,7 @@ def events(text: str) -> list[Event]:
         ("terminate called after throwing an instance of 'c10::Error'", EventKind.NATIVE),
         ("Fatal Python error: Bus error", EventKind.NATIVE),
         ("!!!!!!! Segfault encountered !!!!!!!", EventKind.NATIVE),
+        ("Error starting router: no worker answers", EventKind.ERROR),
         ("Killed", EventKind.SIGNAL),
         (
             "./run.sh: line 12: 4711 Killed                  python -m sglang.launch_server --tp 8",
