@@ -73,6 +73,8 @@ def diagnose(
         )
         for i, cause in enumerate(causality.causes)
     )
+    ready = outcome == "ready"
+    unserved = tuple(m for m in matches if ready and _unserved(m, reading, attempt))
     return Report(
         outcome=outcome,
         stage=_stage(causality, attempt).value,
@@ -80,7 +82,7 @@ def diagnose(
         version_source=_where(case, "release"),
         command=_as_found(case),
         diagnoses=diagnoses,
-        findings=_findings(matches, case, knowledge, brief),
+        findings=_findings(matches, case, knowledge, brief, unserved),
         attempts=len(reading.attempts),
         files=files,
         notes=(*reading.notes, *notes, *_untried(matches), *(() if reading.is_sglang else (NOT_SGLANG,))),
@@ -307,11 +309,23 @@ def _marks(match: Match) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words))
 
 
-def _findings(matches: Matches, case: Case, knowledge: Knowledge, brief: bool) -> tuple[Finding, ...]:
-    """What works but not as wanted, each rule once, at its first line."""
+def _unserved(match: Match, reading: LogReading, attempt: Attempt) -> bool:
+    if match.rule.stage is not Stage.SERVING:
+        return False
+    from mtpdoctor.diagnose.serving import still_broken  # few servers that are ready need it
+
+    return still_broken(match, reading, attempt)
+
+
+def _findings(
+    matches: Matches, case: Case, knowledge: Knowledge, brief: bool, unserved: tuple[Match, ...]
+) -> tuple[Finding, ...]:
+    """What works but not as wanted, each rule once, at its first line; of a server that is ready also what its
+    lines say to go wrong with what it serves (transfers between servers), which takes no process down."""
     out: dict[str, Finding] = {}
-    for match in matches:
-        if match.rule.role is Role.DEGRADES and match.rule.id not in out:
+    degrades = (m for m in matches if m.rule.role is Role.DEGRADES)
+    for match in (*degrades, *unserved):
+        if match.rule.id not in out:
             out[match.rule.id] = Finding(
                 rule=match.rule.id,
                 title=fill(match.rule.title, case.facts, match.captures),
