@@ -296,9 +296,13 @@ def _tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | 
 
 
 def _with_later(fixes: tuple[Fix, ...], said: SourceSays | None) -> tuple[Fix, ...]:
-    """What other releases have there goes last, once."""
-    more = () if said is None else tuple(f for f in said.later if all(f.title != g.title for g in fixes))
-    return (*fixes, *more) or (said.last if said is not None else ())
+    """What other releases have there goes last, once; first where they no longer have the line that fails."""
+    if said is None:
+        return fixes
+    ahead = {fix.title for fix in said.first}
+    fixes = (*said.first, *(fix for fix in fixes if fix.title not in ahead))
+    more = tuple(f for f in said.later if all(f.title != g.title for g in fixes))
+    return (*fixes, *more) or said.last
 
 
 def _marks(match: Match) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from mtpdoctor.paths import releases_folder
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.history import FunctionHistory, files_with, history_of
+from mtpdoctor.sglang.lines import gone_from
 from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.site_table import TableSite, sites_in, sites_saying, with_message
 from mtpdoctor.sglang.templates import literal_length, show
@@ -54,6 +55,7 @@ class Outlook:
     speaks: bool  # SGLang's own words, or an error of programming: its code is to blame, or at least decides
     back: Release | None = None
     back_why: str = ""
+    line_gone: bool = False  # an error of programming, and the very line that fails is in no later release from ``differs`` on
 
 
 def outlook_of(traceback: Traceback | None, said: str, case: Case) -> Outlook | None:
@@ -182,6 +184,11 @@ def _of_function(
     place = f"{name} ({file})" if not history.several else f"{name} of {file} (one of several)"
     back, why = _before(history, traceback, span, case)
     changed, gone = history.later(high), history.gone(high)
+    line = own_frames(traceback)[0].code.strip()
+    without = gone_from(releases_folder(), history.file, history.function, line, high) if line else None
+    if without is not None and _fails_there(traceback):
+        how = f"the very line that fails, in {place}, is in no release from {without} on"
+        return Outlook(newest, without, how, True, False, True, back, why, line_gone=True)
     if changed:
         how = f"{place}, where it dies, changed in {_listed(changed)}"
         return Outlook(newest, changed[0], how, True, False, speaks, back, why)
@@ -202,6 +209,12 @@ def _of_function(
             newest, first, f"{same}; what calls it differs: {named}", False, False, speaks, back, why
         )
     return Outlook(newest, None, same, False, False, speaks, back, why)
+
+
+def _fails_there(traceback: Traceback | None) -> bool:
+    """An error of programming, or an assertion without a word: the line itself is at fault, or what reaches it."""
+    kind = _kind(traceback)
+    return kind in INTERNAL or (kind == "AssertionError" and traceback is not None and not traceback.message)
 
 
 def _kind(traceback: Traceback | None) -> str:

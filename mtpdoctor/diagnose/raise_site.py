@@ -58,6 +58,7 @@ class SourceSays:
     fixes: tuple[Fix, ...]
     later: tuple[Fix, ...] = ()
     last: tuple[Fix, ...] = ()  # where there is no other fix at all
+    first: tuple[Fix, ...] = ()  # the upgrade to a release that no longer has the line that fails
 
 
 def tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:
@@ -78,7 +79,9 @@ def tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | N
     steps = said.steps if said is not None else ()
     if outlook.speaks or outlook.here:
         steps = (*steps, sentence(outlook))
-    return SourceSays(steps, said.fixes if said else (), later_fixes(outlook, case), last_resort(outlook))
+    later = later_fixes(outlook, case)
+    first, later = (later[:1], later[1:]) if outlook.line_gone else ((), later)
+    return SourceSays(steps, said.fixes if said else (), later, last_resort(outlook), first)
 
 
 def source_says(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:

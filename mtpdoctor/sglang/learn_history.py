@@ -55,14 +55,14 @@ def forms_of(text: str) -> Forms:
     lines = text.splitlines()
     out: dict[str, list[str]] = {}
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not _is_kernel(node):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not is_kernel(node):
             out.setdefault(node.name, []).append(_form(node, lines))
     top = [node for node in tree.body if not isinstance(node, _DEFS)]
     out["<module>"] = [_digest(top)]
     return {name: tuple(forms) for name, forms in out.items()}
 
 
-def _is_kernel(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def is_kernel(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Compiled for the GPU: no frame of a traceback names it."""
     return any(_KERNEL.search(ast.unparse(d)) for d in node.decorator_list)
 

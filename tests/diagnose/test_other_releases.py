@@ -133,3 +133,23 @@ def test_keywords_name_the_release(owner: str, keyword: str, release: str, said:
         release,
     )
     assert titles(found, said), [fix["title"] for fix in found["fixes"]]
+
+
+def test_the_release_without_the_line_that_fails_comes_first() -> None:
+    """Seen on 0.5.13.post1: init_pdmux changed in 0.5.17, and the line that fails stands up to 0.5.20."""
+    log = f"""\
+$ python -m sglang.launch_server --model-path /m/Q --enable-pdmux
+[2026-11-30 01:34:10] Scheduler hit an exception: Traceback (most recent call last):
+  File "{SGLANG}/srt/managers/scheduler.py", line 411, in __init__
+    self.init_pdmux()
+  File "{SGLANG}/srt/multiplex/multiplexing_mixin.py", line 40, in init_pdmux
+    initialize_stream_groups(self.gpu_id, self.pdmux_config)
+AttributeError: 'Scheduler' object has no attribute 'gpu_id'
+"""
+    knowledge = load_knowledge()
+    reading = reading_from_text(log, knowledge.literals)
+    found = to_json(diagnose(reading, knowledge, Given(release="0.5.13.post1")))["diagnoses"][0]
+    assert found["rule"] is None
+    assert found["fixes"][0]["title"] == "Upgrade SGLang from 0.5.13.post1 to 0.5.23, at least to 0.5.21"
+    assert "the very line that fails" in found["fixes"][0]["why"]
+    assert "not known" in found["fixes"][0]["why"], "a line that went is no proof of a fix"

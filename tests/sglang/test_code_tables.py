@@ -10,6 +10,7 @@ import pytest
 from mtpdoctor.cli.kb_learn import add_learn_arguments, run_learn
 from mtpdoctor.release import parse_release
 from mtpdoctor.sglang.history import FunctionHistory, history_of, keyword_since
+from mtpdoctor.sglang.lines import gone_from
 from mtpdoctor.sglang.site_table import sites_in, sites_saying
 from tests.sglang.trees import ARGPARSE, write_tree
 
@@ -140,3 +141,31 @@ def test_a_new_release_is_added_to_what_is_known(
     learn(folder, *trees[2:])
     for table in ("history.json.gz", "sites.json.gz"):
         assert (folder / table).read_bytes() == (facts / table).read_bytes()
+
+
+def test_a_line_that_a_later_release_lacks(facts: Path) -> None:
+    def without(line: str, release: str, function: str = "start") -> str | None:
+        gone = gone_from(facts, PATH, function, line, parse_release(release))
+        return str(gone) if gone is not None else None
+
+    assert without('raise RuntimeError("The worker is lost for good.")', "1.0.0") == "1.0.3"
+    assert without('    raise RuntimeError("The worker is lost for good.")', "1.0.2") == "1.0.3", (
+        "its indent is layout"
+    )
+    assert without('if size > 1 and not os.environ.get("SGLANG_WIDE"):', "1.0.1") == "1.0.2"
+    assert without("return 1", "1.0.0", "stop") == "1.0.2"
+    assert without("size = server_args.page_size", "1.0.0") is None, "it stands in every later release"
+    assert without('raise RuntimeError("The worker is lost for good.")', "1.0.3") is None, (
+        "not in that release"
+    )
+    assert without("return 1", "1.0.0", "early") is None
+
+
+def test_lines_of_a_newer_release_are_added_to_those_known(
+    facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path / "cache"))
+    folder, trees = tmp_path / "facts", tmp_path / "trees"
+    learn(folder, source(trees, "1.0.0"), source(trees, "1.0.1"), source(trees, "1.0.2"))
+    learn(folder, source(trees, "1.0.2"), source(trees, "1.0.3"))
+    assert (folder / "lines.json.gz").read_bytes() == (facts / "lines.json.gz").read_bytes()
