@@ -43,6 +43,7 @@ def test_learning_prints_what_changed(tmp_path, capsys):
         "options.json",
         "frames.json.gz",
         "history.json.gz",
+        "lines.json.gz",
         "sites.json.gz",
         "symbols.json.gz",
         "dangling.json",
