@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 from test_real_logs import remedies_text, report_of
 
-LABELS = sorted((Path(__file__).parent / "data" / "h200_logs").glob("*.json"))
+DATA = Path(__file__).parent / "data"
+LABELS = sorted((DATA / "h200_logs").glob("*.json"))
+# Recorded after 1,139 rules stood, one thing done wrong in each: what the doctor said at first is in its README.
+LABELS_2 = sorted((DATA / "h200_logs_2").glob("*.json"))
 
 
-@pytest.mark.parametrize("label", LABELS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("label", LABELS + LABELS_2, ids=lambda p: f"{p.parent.name[10:]}{p.stem}")
 def test_recorded_launch(label: Path) -> None:
     truth = json.loads(label.read_text())
     report = report_of(label)
@@ -24,7 +27,8 @@ def test_recorded_launch(label: Path) -> None:
     first = report["diagnoses"][0]
     assert first["root"]["line"] in truth["root_lines"]
     assert report["stage"] in truth["stages"]
-    assert first["rule"] is not None
+    # a check whose message says what it asks for needs no rule of its own
+    assert first["rule"] is not None or not truth.get("rule_needed", True)
     offered = remedies_text(first)
     assert any(re.search(p, text, re.I) for p in truth["fix_any"] for text in offered), offered
 

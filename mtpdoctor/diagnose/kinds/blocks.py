@@ -16,6 +16,8 @@ _MOE_SIZES = lazy(r"moe_intermediate_size=(\d+) / moe_tp_size=(\d+)")
 _ATTENTION = lazy(r"(?i)attn|attention|\bq(?:kv)?_|\b[kvo]_proj")
 _MODEL_FILE = "/models/"
 _ASSIGNED = lazy(r"^self\.(\w+) = ")
+# Layers that every release quantizes where the checkpoint does: a later one refuses their size just the same.
+_ALWAYS_QUANTIZED = {"gate_up_proj", "down_proj", "qkv_proj", "o_proj"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,17 @@ def block_remedies(match: Match, case: Case) -> list[Remedy]:
     if split is None:
         return [other]
     if not split.divides(1):
+        unquantized = replace(
+            other, title="Use a checkpoint that leaves this layer unquantized, or a BF16 one"
+        )
+        if split.layer in _ALWAYS_QUANTIZED:
+            return [
+                replace(
+                    unquantized,
+                    why=f"the matrix is {split.whole} wide as a whole, so neither another --tp-size nor another "
+                    f"release helps; weight_block_size in config.json does not fit the sizes beside it",
+                )
+            ]
         later = [
             replace(
                 r,
@@ -56,10 +69,7 @@ def block_remedies(match: Match, case: Case) -> list[Remedy]:
             )
             for r in upgrade_remedies(None, case)
         ]
-        return [
-            *later,
-            replace(other, title="Use a checkpoint that leaves this layer unquantized, or a BF16 one"),
-        ]
+        return [*later, unquantized]
     remedies = _whole_experts(split, case) if split.expert else []
     tp = _number(case, "arg.tp_size")
     if split.fewer is not None and tp:
