@@ -136,7 +136,8 @@ def test_keywords_name_the_release(owner: str, keyword: str, release: str, said:
 
 
 def test_the_release_without_the_line_that_fails_comes_first() -> None:
-    """Seen on 0.5.13.post1: init_pdmux changed in 0.5.17, and the line that fails stands up to 0.5.20."""
+    """init_pdmux changed in 0.5.17, and the line that fails stands up to 0.5.20. The class is one of a plug-in,
+    whose message no rule knows."""
     log = f"""\
 $ python -m sglang.launch_server --model-path /m/Q --enable-pdmux
 [2026-11-30 01:34:10] Scheduler hit an exception: Traceback (most recent call last):
@@ -144,7 +145,7 @@ $ python -m sglang.launch_server --model-path /m/Q --enable-pdmux
     self.init_pdmux()
   File "{SGLANG}/srt/multiplex/multiplexing_mixin.py", line 40, in init_pdmux
     initialize_stream_groups(self.gpu_id, self.pdmux_config)
-AttributeError: 'Scheduler' object has no attribute 'gpu_id'
+AttributeError: 'OwnScheduler' object has no attribute 'gpu_id'
 """
     knowledge = load_knowledge()
     reading = reading_from_text(log, knowledge.literals)
