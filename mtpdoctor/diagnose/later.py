@@ -55,6 +55,7 @@ class Outlook:
     speaks: bool  # SGLang's own words, or an error of programming: its code is to blame, or at least decides
     back: Release | None = None
     back_why: str = ""
+    went: bool = False  # the message, or the line, that fails is in no later release from ``differs`` on
     line_gone: bool = False  # an error of programming, and the very line that fails is in no later release from ``differs`` on
 
 
@@ -144,7 +145,7 @@ def _of_refusal(site: TableSite, history: FunctionHistory | None, span: tuple[Re
         how += f"; from {releases[gone]} on the check " + (
             f'says "{again}"' if again else "is not there in this form"
         )
-        return Outlook(newest, releases[gone], how, not again, False, True)
+        return Outlook(newest, releases[gone], how, not again, False, True, went=not again)
     as_here = frozenset(at for s in same if s.guards == site.guards for at in s.held())
     other = next((n for n in range(at + 1, len(releases)) if n in held and n not in as_here), None)
     if other is not None:
@@ -188,7 +189,7 @@ def _of_function(
     without = gone_from(releases_folder(), history.file, history.function, line, high) if line else None
     if without is not None and _fails_there(traceback):
         how = f"the very line that fails, in {place}, is in no release from {without} on"
-        return Outlook(newest, without, how, True, False, True, back, why, line_gone=True)
+        return Outlook(newest, without, how, True, False, True, back, why, went=True, line_gone=True)
     if changed:
         how = f"{place}, where it dies, changed in {_listed(changed)}"
         return Outlook(newest, changed[0], how, True, False, speaks, back, why)
@@ -276,7 +277,8 @@ def later_remedies(outlook: Outlook, case: Case) -> list[Remedy]:
     """An upgrade, as far as the tables give a reason for it; none where the statement that refuses stands unchanged."""
     release, newest = case.release, outlook.newest
     if outlook.differs is not None:
-        least = "" if outlook.differs == newest else f", at least to {outlook.differs}"
+        # A function that only changed is no sign that this release is new enough: just the newest is named then.
+        least = f", at least to {outlook.differs}" if outlook.went and outlook.differs != newest else ""
         return [
             Remedy(
                 title=f"Upgrade SGLang from {release} to {newest}{least}",
