@@ -126,12 +126,15 @@ def _file() -> Path:
 
 def _read() -> tuple[dict[_Key, _Entry], _Findings]:
     try:
-        with open(_file(), "rb") as file:
-            data = file.read()
+        path = _file()
+        if not path.is_file():  # nothing there, or a pipe or device, which never ends
+            return {}, {}
+        data = path.read_bytes()
         interpreter, checksum, body = data.split(b"\n", 2)
         if interpreter == _interpreter() and int(checksum, 16) == zlib.crc32(body):
             entries, findings = marshal.loads(body)
-            return entries, findings
+            if isinstance(entries, dict) and isinstance(findings, dict):
+                return entries, findings
     except Exception:  # no file, no folder, a damaged or foreign file
         pass
     return {}, {}

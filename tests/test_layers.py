@@ -16,6 +16,7 @@ BASE = {
     "release",
     "facts",
     "text",
+    "children",
     "redact",
     "paths",
     "compiled",

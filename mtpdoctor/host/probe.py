@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from mtpdoctor.children import SAFE_PATH
 from mtpdoctor.host.machine import Machine
 from mtpdoctor.host.saved import host_from_document, host_to_json
 from mtpdoctor.host.types import HostFacts, ProbeFailure
@@ -186,7 +187,7 @@ def _start(
     path = [os.path.abspath(p) for p in sys.path]
     asked = {"python": wanted.python, "model": wanted.model, "names": list(names), "limit": limit}
     process = subprocess.Popen(
-        [sys.executable, "-S", "-c", _CHILD, json.dumps({"path": path, **asked})],
+        [sys.executable, "-S", *SAFE_PATH, "-c", _CHILD, json.dumps({"path": path, **asked})],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

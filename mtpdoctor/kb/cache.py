@@ -52,6 +52,8 @@ def cache_file(folders: Sequence[Path]) -> Path | None:
 def read(path: Path, key: str) -> Knowledge | None:
     """The knowledge of a cache file, None when it is missing, stale or damaged."""
     try:
+        if not path.is_file():  # nothing there, or a pipe or device, which never ends
+            return None
         data = path.read_bytes()
         start = data.index(b"\n") + 1
         checksum, size = (int(word, 16) for word in data[:start].split())

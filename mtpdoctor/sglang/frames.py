@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from mtpdoctor.sglang.packed import damaged
+
 FRAMES_FILE = "frames.json.gz"
 FORMAT = 2
 _GZIP = 31  # zlib's name for the gzip format
@@ -31,16 +33,26 @@ class _Index:
         self.files: dict[str, list[int]] = {}
         if path.is_file():
             first = zlib.decompressobj(_GZIP)
-            head = json.loads(first.decompress(path.read_bytes()))
-            self.releases, self.files = head["releases"], head["files"]
+            try:
+                head = json.loads(first.decompress(path.read_bytes()))
+                self.releases, self.files = head["releases"], head["files"]
+                whole = max((start + size for start, size in self.files.values()), default=0)
+            except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+                raise damaged(path, error) from None
+            if head.get("format") != FORMAT or len(first.unused_data) < whole:
+                raise damaged(path, "another format, or cut off")
             self._rest = first.unused_data
+        self._path = path
         self._tables: dict[str, dict[str, Any]] = {}
 
     def table(self, file: str) -> dict[str, list[tuple[int, int, list[int]]]]:
         table = self._tables.get(file)
         if table is None:
             start, size = self.files[file]
-            table = json.loads(zlib.decompress(self._rest[start : start + size], _GZIP))
+            try:
+                table = json.loads(zlib.decompress(self._rest[start : start + size], _GZIP))
+            except (zlib.error, ValueError) as error:
+                raise damaged(self._path, error) from None
             if len(self._tables) >= _KEPT:
                 self._tables.clear()
             self._tables[file] = table

@@ -15,7 +15,6 @@ from mtpdoctor.release import Release, parse_release
 from mtpdoctor.sglang.packed import Packed, open_packed
 
 HISTORY_FILE = "history.json.gz"
-FORMAT = 1
 FIRST = 48  # releases are written as characters from here on; "-" before one: no longer there from that release on
 
 Forms = tuple[tuple[int, int], ...]  # first and last release (numbers) of each form, oldest first

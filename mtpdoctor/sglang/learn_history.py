@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpdoctor.patterns import lazy
-from mtpdoctor.sglang.history import FIRST, FORMAT, HISTORY_FILE, read_group, unwritten
+from mtpdoctor.sglang.history import FIRST, HISTORY_FILE, read_group, unwritten
 from mtpdoctor.sglang.packed import Packed, open_packed, write_packed
 from mtpdoctor.sglang.store import release_order, sort_releases
 
@@ -295,7 +295,7 @@ def _write(folder: Path, releases: list[str], rows: Rows, keywords: Keywords) ->
         },
         separators=(",", ":"),
     )
-    write_packed(folder / HISTORY_FILE, {"format": FORMAT, "releases": releases, "files": files}, members)
+    write_packed(folder / HISTORY_FILE, {"releases": releases, "files": files}, members)
 
 
 def _together(found: Iterable[list[list[int]]]) -> list[list[int]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpdoctor.sglang.learn_history import forms_of, is_kernel, learned_files
-from mtpdoctor.sglang.lines import ENTRY, FIRST, FORMAT, LINES_FILE, digest_of
+from mtpdoctor.sglang.lines import ENTRY, FIRST, LINES_FILE, digest_of
 from mtpdoctor.sglang.packed import open_packed, write_packed
 from mtpdoctor.sglang.store import release_order, sort_releases
 
@@ -133,4 +133,4 @@ def _write(folder: Path, releases: list[str], gone: Gone) -> None:
             size += len(rows[-1])
     if rows:
         members[f"g{len(members):02}"] = "\n" + "\n".join(rows) + "\n"
-    write_packed(folder / LINES_FILE, {"format": FORMAT, "releases": releases, "files": files}, members)
+    write_packed(folder / LINES_FILE, {"releases": releases, "files": files}, members)

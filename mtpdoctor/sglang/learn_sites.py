@@ -19,7 +19,7 @@ from mtpdoctor.sglang.guard_facts import OPEN, FactReader
 from mtpdoctor.sglang.learn_history import learned_files
 from mtpdoctor.sglang.packed import write_packed
 from mtpdoctor.sglang.scan import Scanner, Tests, statements
-from mtpdoctor.sglang.site_table import BETWEEN, FORMAT, SITES_FILE, read_sites
+from mtpdoctor.sglang.site_table import BETWEEN, SITES_FILE, read_sites
 from mtpdoctor.sglang.store import sort_releases
 from mtpdoctor.sglang.templates import Pieces, literal_length
 
@@ -220,7 +220,7 @@ def _write(folder: Path, releases: list[str], held: Mapping[str, Mapping[Learned
     texts = sorted(numbers, key=lambda pieces: numbers[pieces])
     members["texts"] = BETWEEN.join("\x1f".join(pieces) for pieces in texts)
     members["where"] = " ".join(",".join(map(str, of)) for of in groups)
-    write_packed(folder / SITES_FILE, {"format": FORMAT, "releases": releases, "files": files}, members)
+    write_packed(folder / SITES_FILE, {"releases": releases, "files": files}, members)
 
 
 def _spans(held: list[int], count: int) -> str:

@@ -15,7 +15,6 @@ from mtpdoctor.release import Release, parse_release
 from mtpdoctor.sglang.packed import Packed, open_packed
 
 LINES_FILE = "lines.json.gz"
-FORMAT = 1
 FIRST = 48  # digits of digests and releases are characters from here on
 ENTRY = 4  # characters of one line: three of its digest, one of the release
 

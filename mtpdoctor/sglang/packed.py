@@ -10,12 +10,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from mtpdoctor.errors import UserError
+
+FORMAT = 1
 _GZIP = 31  # zlib's name for the gzip format
 _KEPT = 64  # members that stay unpacked
 
 
+def damaged(path: Path, how: object) -> UserError:
+    """A table of the doctor's own that cannot be read."""
+    return UserError(f"{path} is damaged: {how}", hint="restore the file, or reinstall mtpdoctor")
+
+
 class Packed:
-    """One file; empty (``head`` is ``{}``) where there is none."""
+    """One file; empty (``head`` is ``{}``) where there is none. Raises UserError for one that is damaged, here or when a
+    part of it is unpacked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -25,8 +34,19 @@ class Packed:
         self._members: dict[str, str] = {}
         if path.is_file():
             first = zlib.decompressobj(_GZIP)
-            self.head = json.loads(first.decompress(path.read_bytes()))
-            self._rest = first.unused_data
+            try:
+                head = json.loads(first.decompress(path.read_bytes()))
+                releases, members = head["releases"], head["members"]
+                whole = max((start + size for start, size in members.values()), default=0)
+            except (zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+                raise damaged(path, error) from None
+            if (
+                head.get("format") != FORMAT
+                or not isinstance(releases, list)
+                or len(first.unused_data) < whole
+            ):
+                raise damaged(path, "another format, or cut off")
+            self.head, self._rest = head, first.unused_data
 
     def names(self) -> tuple[str, ...]:
         return tuple(self.head.get("members", ()))
@@ -36,7 +56,10 @@ class Packed:
         found = self._members.get(name)
         if found is None:
             start, size = self.head["members"][name]
-            found = zlib.decompress(self._rest[start : start + size], _GZIP).decode()
+            try:
+                found = zlib.decompress(self._rest[start : start + size], _GZIP).decode()
+            except (zlib.error, ValueError) as error:
+                raise damaged(self.path, error) from None
             if len(self._members) >= _KEPT:
                 self._members.clear()
             self._members[name] = found
@@ -63,7 +86,7 @@ def write_packed(path: Path, head: Mapping[str, Any], members: Mapping[str, str]
         packed = _compressed(text)
         places[name] = [len(body), len(packed)]
         body += packed
-    first = json.dumps({**head, "members": places}, separators=(",", ":"))
+    first = json.dumps({"format": FORMAT, **head, "members": places}, separators=(",", ":"))
     path.write_bytes(_compressed(first) + body)
 
 

@@ -16,7 +16,6 @@ from mtpdoctor.sglang.packed import Packed, open_packed
 from mtpdoctor.sglang.templates import Pieces, common_beginning, literal_length, pattern
 
 SITES_FILE = "sites.json.gz"
-FORMAT = 1
 BETWEEN = "\x1e"  # texts; their pieces are parted by \x1f
 _LEAST = 8  # characters of fixed text that a message must share with a statement's
 _BEGINNING = 16  # the same where only the beginning can be compared

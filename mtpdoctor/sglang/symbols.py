@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, parse_release
+from mtpdoctor.sglang.packed import damaged
 
 SYMBOLS_FILE = "symbols.json.gz"
 FORMAT = 1
@@ -40,8 +42,13 @@ class Held:
 
 @lru_cache(maxsize=2)
 def _table(path: Path, changed: int) -> dict[str, Any]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        table: dict[str, Any] = json.load(file)
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            table: dict[str, Any] = json.load(file)
+        if table["format"] != FORMAT or not isinstance(table["modules"], dict):
+            raise ValueError("another format")
+    except (EOFError, zlib.error, gzip.BadGzipFile, ValueError, KeyError, TypeError) as error:
+        raise damaged(path, error) from None
     return table
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from mtpdoctor.children import elsewhere
 from mtpdoctor.errors import UserError
 from mtpdoctor.triage.examine import examine, unreadable
 from mtpdoctor.triage.opening import Limits
@@ -59,7 +60,8 @@ class _Worker:
         self.pipe: Connection
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_work, args=(theirs, limits), daemon=True)
-        self.process.start()
+        with elsewhere():
+            self.process.start()
         theirs.close()
         self.ready = False
         self.task: Task | None = None

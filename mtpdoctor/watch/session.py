@@ -210,7 +210,8 @@ class LaunchSession:
         if shown:
             yield Output(now, shown)
         for line in (*piece.lines, *piece.bars):
-            self._trouble.spoke()
+            if self._trouble.spoke():
+                yield Resumed(now, self.tracker.stage)
             self._note(line)
             yield from self.tracker.feed(line, now, late=piece.old or not self._launches)
         if self.tracker.ready_line is None:

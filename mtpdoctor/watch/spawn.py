@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mtpdoctor.children import SAFE_PATH
 from mtpdoctor.errors import UserError
 from mtpdoctor.watch import tree
 
@@ -24,7 +25,6 @@ from mtpdoctor.watch import tree
 _READ = "import sys; exec(sys.stdin.read())"
 _GUARD = "sys.path.append({!r}); from mtpdoctor.watch.guard import main; main({}, {!r})"
 _PACKAGE = str(Path(__file__).resolve().parents[2])
-_SAFE_PATH = ("-P",) if sys.version_info >= (3, 11) else ("-I",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def spawn(
     mark = mark or secrets.token_hex(8)
     with there:
         keeper = subprocess.Popen(
-            [sys.executable, *_SAFE_PATH, "-c", _READ, "guard-of-launch"],
+            [sys.executable, *SAFE_PATH, "-c", _READ, "guard-of-launch"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

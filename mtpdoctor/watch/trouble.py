@@ -32,10 +32,11 @@ class Trouble:
         self._told = False  # it was said that it lingers, and it has not spoken since
         self.report: Report | None = None  # the last one
 
-    def spoke(self) -> None:
-        """It wrote something."""
+    def spoke(self) -> bool:
+        """It wrote something. True: it was said to have failed, and goes on."""
         self._spoke = self._clock()
-        self._told = False
+        told, self._told = self._told, False
+        return told
 
     def note(self, body: str) -> None:
         """A line that it wrote."""

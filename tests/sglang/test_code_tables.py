@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from mtpdoctor.cli.kb_learn import add_learn_arguments, run_learn
+from mtpdoctor.errors import UserError
 from mtpdoctor.release import parse_release
+from mtpdoctor.sglang.frames import read_frames
 from mtpdoctor.sglang.history import FunctionHistory, history_of, keyword_since
 from mtpdoctor.sglang.lines import gone_from
+from mtpdoctor.sglang.packed import open_packed
 from mtpdoctor.sglang.site_table import sites_in, sites_saying
+from mtpdoctor.sglang.symbols import read_symbols
 from tests.sglang.trees import ARGPARSE, write_tree
 
 WORKER = """\
@@ -169,3 +175,37 @@ def test_lines_of_a_newer_release_are_added_to_those_known(
     learn(folder, source(trees, "1.0.0"), source(trees, "1.0.1"), source(trees, "1.0.2"))
     learn(folder, source(trees, "1.0.2"), source(trees, "1.0.3"))
     assert (folder / "lines.json.gz").read_bytes() == (facts / "lines.json.gz").read_bytes()
+
+
+def _members(folder: Path, name: str) -> None:
+    table = open_packed(folder / name)
+    for member in table.names():
+        table.text(member)
+
+
+READING: dict[str, Callable[[Path], object]] = {
+    "history.json.gz": lambda folder: _members(folder, "history.json.gz"),
+    "lines.json.gz": lambda folder: _members(folder, "lines.json.gz"),
+    "sites.json.gz": lambda folder: _members(folder, "sites.json.gz"),
+    "frames.json.gz": read_frames,
+    "symbols.json.gz": read_symbols,
+}
+
+
+@pytest.mark.parametrize("name", READING)
+@pytest.mark.parametrize("harm", ["cut", "rubbish", "empty", "format", "list"])
+def test_a_damaged_table_is_said_in_one_line(name: str, harm: str, tmp_path: Path) -> None:
+    own = Path(__file__).resolve().parents[2] / "knowledge" / "releases" / name
+    whole = own.read_bytes()
+    (tmp_path / name).write_bytes(
+        {
+            "cut": whole[: len(whole) // 2],
+            "rubbish": b"\x00\x01rubbish" * 300,
+            "empty": b"",
+            "format": gzip.compress(b'{"format": 99, "x": 1}'),
+            "list": gzip.compress(b"[1, 2]"),
+        }[harm]
+    )
+    with pytest.raises(UserError, match="is damaged") as error:
+        READING[name](tmp_path)
+    assert str(tmp_path / name) in str(error.value)

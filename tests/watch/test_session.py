@@ -36,6 +36,7 @@ from mtpdoctor.watch.types import (
     Lingers,
     Output,
     Ready,
+    Resumed,
     StageReached,
     Stuck,
     WatchEvent,
@@ -441,3 +442,11 @@ def test_trouble_that_it_gets_over_is_no_failure(monkeypatch: pytest.MonkeyPatch
     code = "import time; print('Traceback (most recent call last)', flush=True); time.sleep(2); print('Load weight begin')"
     seen = until(LaunchSession(plan(code), gpus=False), Ended)
     assert not any(isinstance(e, Lingers) for e in seen)
+
+
+def test_one_that_was_said_to_have_failed_and_goes_on_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trouble, "LINGERS", 0.3)
+    code = f"import time; print({TAKEN!r}, flush=True); time.sleep(1.5); print('Load weight begin. avail mem=1 GB')"
+    seen = until(LaunchSession(plan(code), gpus=False, watchdog=False), Ended)
+    kinds = [type(e) for e in seen if isinstance(e, (Lingers, Resumed))]
+    assert kinds == [Lingers, Resumed]
