@@ -18,6 +18,11 @@ _MODEL_FILE = "/models/"
 _ASSIGNED = lazy(r"^self\.(\w+) = ")
 # Layers that every release quantizes where the checkpoint does: a later one refuses their size just the same.
 _ALWAYS_QUANTIZED = {"gate_up_proj", "down_proj", "qkv_proj", "o_proj"}
+# Files of models whose shared expert is as wide as one of the others (qwen2_moe.py builds the block of Qwen3-Next).
+_SHARED_AS_WIDE = {"qwen3_next.py"}
+_SHARED_CUT = "the shared expert is still cut over all ranks (but for DeepEP) and may fail in the same way"
+# Their __init__ asserts a single pipeline stage in every release up to 0.5.23.
+_ONE_STAGE = {"qwen3_next.py"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +75,15 @@ def block_remedies(match: Match, case: Case) -> list[Remedy]:
             for r in upgrade_remedies(None, case)
         ]
         return [*later, unquantized]
-    remedies = _whole_experts(split, case) if split.expert else []
+    whole = _whole_experts(split, case) if split.expert else []
     tp = _number(case, "arg.tp_size")
+    fewer = []
     if split.fewer is not None and tp:
-        remedies += _fewer(split, tp, tp * split.fewer // split.ways, case)
-    return [*remedies, other]
+        fewer = _fewer(split, tp, tp * split.fewer // split.ways, _files(match), case)
+    if _files(match) & _SHARED_AS_WIDE:
+        # The shared expert is cut over all ranks even where the others are kept whole, so it fails next.
+        return [*fewer, *(replace(r, risk=f"{r.risk}; {_SHARED_CUT}") for r in whole), other]
+    return [*whole, *fewer, other]
 
 
 def _whole_experts(split: _Split, case: Case) -> list[Remedy]:
@@ -106,7 +115,7 @@ def _whole_experts(split: _Split, case: Case) -> list[Remedy]:
     return out
 
 
-def _fewer(split: _Split, tp: int, fewer: int, case: Case) -> list[Remedy]:
+def _fewer(split: _Split, tp: int, fewer: int, files: set[str], case: Case) -> list[Remedy]:
     nodes = _number(case, "arg.nnodes") or 1
     if fewer % nodes:
         return []
@@ -134,7 +143,7 @@ def _fewer(split: _Split, tp: int, fewer: int, case: Case) -> list[Remedy]:
                 risk="attention weights are held once a group; not every model has DP attention",
             )
         )
-    elif nodes == 1 and _number(case, "arg.pp_size") in (None, 1):
+    elif nodes == 1 and _number(case, "arg.pp_size") in (None, 1) and not files & _ONE_STAGE:
         out.append(
             Remedy(
                 title=f"--tp-size {fewer} in {tp // fewer} pipeline stages, all GPUs in use",
@@ -196,6 +205,12 @@ def _layer(match: Match) -> str:
         if _MODEL_FILE in frame.path and (found := _ASSIGNED.match(frame.code.strip())):
             return found[1]
     return ""
+
+
+def _files(match: Match) -> set[str]:
+    """Names of the model files among the frames."""
+    frames = match.traceback.frames if match.traceback is not None else ()
+    return {f.path.rpartition("/")[2] for f in frames if _MODEL_FILE in f.path}
 
 
 def _number(case: Case, name: str) -> int | None:
