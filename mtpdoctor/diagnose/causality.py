@@ -101,6 +101,9 @@ def _explained_by(first: Failure, failures: Sequence[Failure], attempt: Attempt)
     """
     if first.specific:
         return first
+    raised = _raised_inside(first, failures)
+    if raised is not None:
+        return raised
     for failure in failures:
         if any(m.rule.id in first.explained_by for m in failure.matches):
             return failure
@@ -118,6 +121,22 @@ def _explained_by(first: Failure, failures: Sequence[Failure], attempt: Attempt)
         if symptom_before:
             return symptom_before[-1]
     return first
+
+
+# Ray raises a task's exception again in the caller and names its type; the task's own lines come under its prefix.
+_RAY_TASK = lazy(r"RayTaskError\((\w+)\): ")
+
+
+def _raised_inside(wrapper: Failure, failures: Sequence[Failure]) -> Failure | None:
+    """The known failure of the type that Ray's wrapper names, wherever in the log its lines stand."""
+    named = _RAY_TASK.search(wrapper.event.line.body) if wrapper.event is not None else None
+    if named is None:
+        return None
+    for failure in failures:
+        said = failure.members[0].body if failure.members else ""
+        if failure is not wrapper and failure.specific and said.startswith(f"{named[1]}: "):
+            return failure
+    return None
 
 
 def _cause(failure: Failure, failures: Sequence[Failure], why: Line | None = None) -> Cause:

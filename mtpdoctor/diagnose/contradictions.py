@@ -32,8 +32,17 @@ def contradictions_of(case: Case) -> tuple[str, ...]:
         typed, in_force = case.facts.fact(f"flag.{dest}"), case.facts.fact(f"arg.{dest}")
         if typed is None or in_force is None or in_force.source.value != "log":
             continue
-        if "$" not in str(typed.value) and str(typed.value).rstrip("/") != str(in_force.value).rstrip("/"):
+        if not _alike(str(typed.value).rstrip("/"), str(in_force.value).rstrip("/")):
             differing.append(f"{dest} {typed.value} typed, {in_force.value} in the log")
     if differing:
         notes.append(f"this log seems to come from another command: {'; '.join(differing)}")
     return tuple(notes)
+
+
+def _alike(typed: str, logged: str) -> bool:
+    """Whether a shell may have made ``logged`` of ``typed``: variables can stand for anything, "~/" for a home."""
+    if "$" in typed:
+        return True
+    if typed.startswith("~/"):
+        return logged.startswith("/") and logged.endswith(typed[1:])
+    return typed == logged

@@ -74,3 +74,32 @@ def test_a_package_that_sglang_itself_calls_is_brought_to_sglang(tmp_path: Path)
         "pip install --upgrade 'smg-grpc-servicer>=0.9.0'",
     )
     assert fixes[1].run[0] == "pip install sglang==0.5.9"
+
+
+RAY = """Traceback (most recent call last):
+  File "/opt/trainer/main.py", line 85, in run
+    ray.get(runner.run.remote(config))
+ray.exceptions.RayTaskError(ImportError): ray::TaskRunner.run() (pid=5726, ip=10.0.0.5, actor_id=5be9)
+(TaskRunner pid=5726)   File "/opt/trainer/rollout.py", line 48, in <module>
+(TaskRunner pid=5726)     from sglang.srt.utils import (
+(TaskRunner pid=5726) {inner}
+"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "root"),
+    [
+        (
+            "ImportError: cannot import name 'get_ip' from 'sglang.srt.utils' (/x/utils.py)",
+            "ImportError: cannot",
+        ),
+        # of another type than the wrapper names: nothing says that it is the same failure
+        ("ModuleNotFoundError: No module named 'sglang.srt.openai_api'", "ray.exceptions.RayTaskError"),
+    ],
+)
+def test_what_ray_raises_again_is_the_task_s_own_exception(tmp_path: Path, inner: str, root: str) -> None:
+    path = tmp_path / "trainer.log"
+    path.write_text(RAY.format(inner=inner))
+    knowledge = load_knowledge()
+    report = diagnose(read_logs([str(path)], knowledge.literals), knowledge, Given(release="0.5.3"))
+    assert report.diagnoses[0].root.body.startswith(root)
