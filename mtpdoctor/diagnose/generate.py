@@ -83,6 +83,33 @@ def listed_choices(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(i for i in items if i and i not in ("None", "...")))
 
 
+_PORTS = ("--master-port", "--master_port", "--data-parallel-rpc-port")
+_ADDRESS = "--dist-init-addr"
+
+
+_Helps = list[tuple[str, str | None, FlagHelp]]
+
+
+def _with_port(helps: _Helps) -> _Helps:
+    """An address and a port that were given apart, as the one option that SGLang has for both."""
+    port = next((v for name, v, _ in helps if name in _PORTS and v and v.isdigit()), None)
+    address = next((v for _, v, h in helps if v and any(e.name == _ADDRESS for e in h.edits)), None)
+    if port is None or address is None:
+        return helps
+    joined = f"{address}:{port}"
+    out: _Helps = []
+    for name, value, h in helps:
+        if name in _PORTS:
+            edits = (Edit(EditOp.REMOVE, name), Edit(EditOp.SET, _ADDRESS, joined))
+            h = replace(h, kind=HelpKind.FOREIGN, text=f"{name} is the port of {_ADDRESS}", edits=edits)
+        else:
+            h = replace(
+                h, edits=tuple(replace(e, value=joined) if e.name == _ADDRESS else e for e in h.edits)
+            )
+        out.append((name, value, h))
+    return out
+
+
 def _unknown_flags(text: str, match: Match, case: Case) -> list[Remedy]:
     release = case.release
     arguments = unknown_arguments(text)
@@ -92,9 +119,10 @@ def _unknown_flags(text: str, match: Match, case: Case) -> list[Remedy]:
     remedies: list[Remedy] = []
     helps = [(name, value, explain_unknown(name, release, value)) for name, value in arguments]
     helps = [(name, value, _ranged(_fitting(h, value, case), case)) for name, value, h in helps]
+    helps = _with_port(helps)
     repairs = [(name, value, h) for name, value, h in helps if h.edits and h.kind is not HelpKind.KNOWN]
     if repairs:
-        edits = [e for name, value, h in repairs for e in _with_value(h, value)]
+        edits = list(dict.fromkeys(e for name, value, h in repairs for e in _with_value(h, value)))
         sure = all(h.sure and h.kind in _KEEPS_MEANING for _, _, h in repairs)
         lost = [name for name, _, h in repairs if all(e.op is EditOp.REMOVE for e in h.edits)]
         remedies.append(

@@ -40,6 +40,18 @@ _COMMANDS = {
 _NVIDIA = lazy(
     r"pip3? install\b[^|;&]*\b(?:sgl-kernel|sglang-kernel|flashinfer\S*|nvidia-\S+|sgl-deep-gemm)|whl/cu1\d\d|nvidia-ctk|\bnvcc\b"
 )
+# The index's wheels of these, and the images without a platform in their tag, are for NVIDIA's GPUs.
+_NVIDIA_WHEEL = lazy(
+    r"pip3? install\b(?![^\n]*whl/(?:rocm|xpu|cpu))[^\n|;&]*\s['\"]?(?:torch(?:audio|vision|codec)?|triton)(?:['\"\s=<>~]|$)"
+    r"|fresh/bin/pip install sglang|docker pull lmsysorg/sglang:v[\d.]+(?:post\d+|rc\d+)?(?:-cu\d+)?(?:\s|$)"
+)
+_SGLANG_WHEEL = lazy(r"^pip3? install\b[^|;&]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~]|$)")
+_OTHER_WAY = {
+    "rocm": "take the release's ROCm image (its tags end in -rocmNNN-mi30x for MI300, -mi35x for MI350) or build from source with pyproject_other.toml",
+    "npu": "take the release's Ascend image (quay.io/ascend/sglang) or install from source with pyproject_npu.toml",
+    "xpu": "build from source with pyproject_xpu.toml",
+    "cpu": "build from source with pyproject_cpu.toml",
+}  # fmt: skip
 _MAKES = {"rocm": "ROCm", "npu": "Ascend", "xpu": "Intel", "cpu": "CPU"}
 _IMAGE = {
     "rocm": ("docker pull lmsysorg/sglang:latest-rocm",),
@@ -108,6 +120,8 @@ def as_here(fixes: Sequence[Fix], case: Case, cause: Cause) -> tuple[Fix, ...]:
         elif isinstance(platform, str) and platform in _MAKES:
             if not fix.edits and _NVIDIA.search(text):
                 instead.append(_image(platform, case))
+            elif not fix.edits and _MAKES[platform] not in fix.title and _NVIDIA_WHEEL.search(text):
+                instead.append(_together(platform, case))
             else:
                 out.append(_spelled(fix, platform))
         else:
@@ -141,8 +155,22 @@ def _image(platform: str, case: Case) -> Fix:
     )
 
 
+def _together(platform: str, case: Case) -> Fix:
+    make = _MAKES[platform]
+    release = f" of SGLang {case.release} or a newer release" if case.release is not None else ""
+    return _manual(
+        f"Use SGLang's {make} image{release}, whose packages belong together"
+        if platform != "cpu"
+        else f"Install SGLang{release} from source for CPU, into a fresh environment",
+        f"the package index's torch and triton, and the images without a platform in their tag, are for NVIDIA GPUs; {_OTHER_WAY[platform]}",
+        (),
+    )
+
+
 def _spelled(fix: Fix, platform: str) -> Fix:
-    run = list(fix.run)
+    run = [line for line in fix.run if not _SGLANG_WHEEL.search(line)]
+    if len(run) < len(fix.run):
+        fix = replace(fix, why=f"{fix.why}; for {_MAKES[platform]}, {_OTHER_WAY[platform]}", run=tuple(run))
     title = fix.title
     for old, new in _COMMANDS.get(platform, {}).items():
         run = [line.replace(old, new) for line in run]

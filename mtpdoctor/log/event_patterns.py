@@ -71,8 +71,10 @@ PATTERNS: tuple[Pattern, ...] = (
         K.OOM_KILL,
         W.DIES,
         "OOMKilled",
-        r"(?<!not )OOMKilled\b(?![\"'\\]*\s*[:=]\s*[\"'\\]*(?i:false|no|null|none|0)\b)",
+        r"(?<!not )(?<!\.State\.)OOMKilled\b(?![\"'\\]*\s*[:=]\s*[\"'\\]*(?i:false|no|null|none|0)\b)",
     ),
+    # the answer to `docker inspect -f "{{.State.ExitCode}} {{.State.OOMKilled}}"`
+    _p(K.OOM_KILL, W.DIES, "137 true", r"^\s*137 true\s*$"),
     # native crashes
     _p(K.NATIVE, W.DIES, "Fatal Python error"),
     _p(K.NATIVE, W.DIES, "terminate called"),
