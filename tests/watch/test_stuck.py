@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -415,6 +416,8 @@ def test_stale_locks_and_downloads_are_found(tmp_path: Path, monkeypatch: pytest
         env={"XDG_CACHE_HOME": str(tmp_path), "PATH": os.environ["PATH"], "NCCL_SOCKET_IFNAME": "nosuch7"},
     )
     try:
+        # It may be empty just after the program was started.
+        until(lambda: "XDG_CACHE_HOME" in psutil.Process(sleeper.pid).environ())
         found = " | ".join(signs([sleeper.pid]))
     finally:
         sleeper.kill()
