@@ -290,15 +290,15 @@ def later_remedies(outlook: Outlook, case: Case) -> list[Remedy]:
         ]
     if outlook.standing and release != newest:
         return []
-    newer = f"{newest} is the newest release known here; a fix may be merged and not released"
-    return [_development(outlook, newer if release == newest else sentence(outlook))]
+    return [development(newest, None if release == newest else sentence(outlook))]
 
 
-def _development(outlook: Outlook, why: str) -> Remedy:
+def development(newest: Release, why: str | None = None) -> Remedy:
+    """What is newer than the newest known release; ``why`` in place of the launch being that release's."""
     return Remedy(
-        title=f"Try SGLang's development image, newer than release {outlook.newest}",
+        title=f"Try SGLang's development image, newer than release {newest}",
         safety=Safety.MANUAL,
-        why=why,
+        why=why or f"{newest} is the newest release known here; a fix may be merged and not released",
         run=("docker pull lmsysorg/sglang:dev",),
         risk="a development state is less tested",
     )
@@ -327,7 +327,7 @@ def later_fixes(outlook: Outlook, case: Case) -> tuple[Fix, ...]:
 
 def last_resort(outlook: Outlook) -> tuple[Fix, ...]:
     """Where no fix is known at all and every known release refuses alike."""
-    return _fixes([_development(outlook, sentence(outlook))] if outlook.standing else [])
+    return _fixes([development(outlook.newest, sentence(outlook))] if outlook.standing else [])
 
 
 def _fixes(remedies: list[Remedy]) -> tuple[Fix, ...]:

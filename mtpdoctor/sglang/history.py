@@ -74,7 +74,7 @@ def history_of(folder: Path, path: str, function: str) -> FunctionHistory | None
     file = known_file(path, table)
     if file is None:
         return None
-    found = _file(table, _groups(table)[file], file).get(function)
+    found = _file(table, table.groups[file], file).get(function)
     if found is None:
         return None
     several, forms = found
@@ -88,7 +88,7 @@ def files_with(folder: Path, function: str, release: Release) -> tuple[str, ...]
     if release not in releases:
         return ()
     at, out = releases.index(release), []
-    for file, group in _groups(table).items():
+    for file, group in table.groups.items():
         if f"\n{function}\n" not in table.text(group):
             continue
         found = _file(table, group, file).get(function)
@@ -112,7 +112,7 @@ def keyword_since(folder: Path, owner: str, keyword: str) -> tuple[tuple[Release
 
 def known_file(path: str, table: Packed) -> str | None:
     parts = path.replace("\\", "/").split("/")
-    files = _groups(table)
+    files = table.groups
     for start, part in enumerate(parts):
         candidate = "/".join(parts[start:])
         if part == "sglang" and candidate in files:
@@ -121,16 +121,6 @@ def known_file(path: str, table: Packed) -> str | None:
 
 
 Named = dict[str, tuple[bool, Forms]]
-
-
-def _groups(table: Packed) -> dict[str, str]:
-    """File -> the member that has it."""
-    return _groups_of(table.path, table.changed)
-
-
-@lru_cache(maxsize=2)
-def _groups_of(path: Path, changed: int) -> dict[str, str]:
-    return {file: group for group, files in open_packed(path).head.get("files", {}).items() for file in files}
 
 
 def _file(table: Packed, group: str, file: str) -> Named:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpdoctor.sglang.learn_history import forms_of, is_kernel, learned_files
-from mtpdoctor.sglang.lines import ENTRY, FIRST, LINES_FILE, digest_of
+from mtpdoctor.sglang.lines import FIRST, LINES_FILE, digest_of, unwritten
 from mtpdoctor.sglang.packed import open_packed, write_packed
 from mtpdoctor.sglang.store import release_order, sort_releases
 
@@ -106,10 +106,7 @@ def _read(members: Iterator[str]) -> Gone:
                 here = out.setdefault(row[1:], {})
                 continue
             name, _, written = row.partition(" ")
-            here[name] = {
-                written[n : n + ENTRY - 1]: ord(written[n + ENTRY - 1]) - FIRST
-                for n in range(0, len(written), ENTRY)
-            }
+            here[name] = unwritten(written)
     return out
 
 

@@ -8,11 +8,10 @@ releases that have the function, or the table does not know it.
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
 from pathlib import Path
 
 from mtpdoctor.release import Release, parse_release
-from mtpdoctor.sglang.packed import Packed, open_packed
+from mtpdoctor.sglang.packed import open_packed
 
 LINES_FILE = "lines.json.gz"
 FIRST = 48  # digits of digests and releases are characters from here on
@@ -32,7 +31,7 @@ def gone_from(folder: Path, file: str, function: str, line: str, release: Releas
     none is known."""
     table = open_packed(folder / LINES_FILE)
     releases = [parse_release(r) for r in table.head.get("releases", ())]
-    group = _groups(table).get(file)
+    group = table.groups.get(file)
     if group is None or release not in releases:
         return None
     last = lines_of(table.text(group), file, function).get(digest_of(line))
@@ -50,16 +49,11 @@ def lines_of(text: str, file: str, function: str) -> dict[str, int]:
     at = text.find(f"\n{function} ", start, end if end >= 0 else len(text))
     if at < 0:
         return {}
-    written = text[at + 1 : text.find("\n", at + 1)].partition(" ")[2]
+    return unwritten(text[at + 1 : text.find("\n", at + 1)].partition(" ")[2])
+
+
+def unwritten(entries: str) -> dict[str, int]:
+    """What is written of one function: digest -> number of the last release that has the line."""
     return {
-        written[n : n + ENTRY - 1]: ord(written[n + ENTRY - 1]) - FIRST for n in range(0, len(written), ENTRY)
+        entries[n : n + ENTRY - 1]: ord(entries[n + ENTRY - 1]) - FIRST for n in range(0, len(entries), ENTRY)
     }
-
-
-def _groups(table: Packed) -> dict[str, str]:
-    return _groups_of(table.path, table.changed)
-
-
-@lru_cache(maxsize=2)
-def _groups_of(path: Path, changed: int) -> dict[str, str]:
-    return {file: group for group, files in open_packed(path).head.get("files", {}).items() for file in files}

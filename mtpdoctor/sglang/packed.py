@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,11 @@ class Packed:
             ):
                 raise damaged(path, "another format, or cut off")
             self.head, self._rest = head, first.unused_data
+
+    @cached_property
+    def groups(self) -> dict[str, str]:
+        """File -> the member that has it, for tables whose members are of several files."""
+        return {file: group for group, files in self.head.get("files", {}).items() for file in files}
 
     def names(self) -> tuple[str, ...]:
         return tuple(self.head.get("members", ()))

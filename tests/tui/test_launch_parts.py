@@ -40,8 +40,10 @@ from mtpdoctor.watch.types import (
     Generated,
     GpuUse,
     Launched,
+    Lingers,
     Output,
     Process,
+    Resumed,
     StageReached,
     Stuck,
     WatchEvent,
@@ -95,6 +97,13 @@ def test_compiling_is_slow_and_not_stuck() -> None:
     stuck = Stuck(99.0, Stage.GRAPH_CAPTURE, 80.0, (), (), ("NCCL waits",), compiling=True)
     assert "slow, not stuck" in headline(after([*starting(), stuck]), 99.0)[1]
     assert notes_of(after([*starting(), stuck])) == ()
+
+
+def test_one_that_was_said_to_have_failed_and_goes_on_is_busy_again() -> None:
+    lingers = Lingers(99.0, "MTP0510", "The port is taken", "[Errno 98]", 10.0)
+    state = after([*starting(), lingers])
+    assert headline(state, 99.0) == ("bad", "Has failed, and does not end (MTP0510): The port is taken")
+    assert headline(advance(state, Resumed(100.0, Stage.WARMUP)), 100.0)[0] == "busy"
 
 
 def test_a_launch_that_stands_still_says_who_and_why() -> None:

@@ -102,8 +102,9 @@ _REFUSES = lazy(
 _LISTS = lazy(
     r"(?i)\b(?:only|one of|must be|choose|allowed|expected|among)\b|(?<!not )(?<!not currently )(?<!not yet )\bsupported\b"
 )
-_WORDS = frozenset(
-    {
+# Words of a sentence, which are no value of an option.
+WORDS = frozenset(
+    [
         "or",
         "and",
         "to",
@@ -121,9 +122,17 @@ _WORDS = frozenset(
         "the",
         "a",
         "an",
-    }
-    | {"of", "at", "from", "not", "be", "value", "flag", "option", "true", "false", "none", "auto"}
+        "of",
+        "at",
+        "from",
+        "not",
+        "be",
+        "value",
+        "flag",
+        "option",
+    ]
 )
+_WORDS = WORDS | {"true", "false", "none", "auto"}
 _CHOICE = lazy(r"[\w-]+")
 # What a tensor is like, in a message: no setting of the launch.
 _TENSOR = lazy(

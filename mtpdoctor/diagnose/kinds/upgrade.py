@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.later import later_remedies, outlook_of
+from mtpdoctor.diagnose.later import development, later_remedies, outlook_of
 from mtpdoctor.kb.types import Match, Remedy, Role, Safety
 from mtpdoctor.sglang.releases import known_releases
 
@@ -22,15 +22,7 @@ def upgrade_remedies(match: Match | None, case: Case) -> list[Remedy]:
 def _plain(case: Case) -> list[Remedy]:
     newest = known_releases()[-1]
     if case.release is not None and case.release >= newest:
-        return [
-            Remedy(
-                title=f"Try SGLang's development image, newer than release {newest}",
-                safety=Safety.MANUAL,
-                why=f"{case.release} is the newest release known here; a fix may be merged and not released",
-                run=("docker pull lmsysorg/sglang:dev",),
-                risk="a development state is less tested",
-            )
-        ]
+        return [development(newest)]
     if case.release is None:
         title, why = "Upgrade SGLang", f"the newest release known here is {newest}"
     else:

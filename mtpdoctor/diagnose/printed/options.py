@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from mtpdoctor.diagnose.kinds.said import WORDS
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.types import EditTemplate
 from mtpdoctor.patterns import lazy
@@ -100,34 +101,8 @@ _ENV_HEAD = lazy(
     r"TILELANG|TRTLLM|LD|MORI|DG|LMCACHE|OMP|TIKTOKEN|TRANSFORMERS|CUTE)_\w+"
 )
 _TRUE, _FALSE = frozenset({"true", "1", "on", "yes"}), frozenset({"false", "0", "off", "no", "none"})
-_STOP = frozenset(
+_STOP = WORDS | frozenset(
     [
-        "or",
-        "and",
-        "to",
-        "for",
-        "with",
-        "when",
-        "is",
-        "instead",
-        "in",
-        "on",
-        "if",
-        "as",
-        "by",
-        "so",
-        "the",
-        "a",
-        "an",
-        "of",
-        "at",
-        "from",
-        "not",
-        "be",
-        "value",
-        "flag",
-        "option",
-        "a",
         "smaller",
         "larger",
         "different",

@@ -84,7 +84,7 @@ def advance(state: LaunchState, event: WatchEvent) -> LaunchState:
     if isinstance(event, Stuck):
         return replace(state, stuck=event)
     if isinstance(event, Resumed):
-        return replace(state, stuck=None)
+        return replace(state, stuck=None, lingers=None)
     if isinstance(event, Lingers):
         return replace(state, lingers=event)
     if isinstance(event, Ended):
