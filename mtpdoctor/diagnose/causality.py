@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtpdoctor.diagnose.failures import Failure, collect, keys_of, last_resort
+from mtpdoctor.diagnose.failures import Failure, collect, is_echo, keys_of, last_resort
 from mtpdoctor.diagnose.order import in_time
 from mtpdoctor.diagnose.said_before import below_banner, line_that_says_why
 from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.log.survival import got_further
-from mtpdoctor.log.types import Attempt, EventKind, Line
+from mtpdoctor.log.types import Attempt, Event, EventKind, Line
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
 
@@ -74,10 +74,8 @@ def _first(failures: Sequence[Failure], attempt: Attempt) -> Failure | None:
     fatal = [f for f in failures if f.fatal]
     if fatal:
         known_before = [f for f in fatal if f.specific or f.event is None]
-        # An ERROR line that no rule knows yields to the traceback or report that comes with it.
-        strong = [
-            f for f in fatal if f.matches or (f.event is not None and f.event.kind is not EventKind.ERROR)
-        ]
+        # An ERROR line that no rule knows yields to the traceback or report that comes with it, not to a stack.
+        strong = [f for f in fatal if f.matches or (f.event is not None and _tells(f.event))]
         return (strong or known_before or fatal)[0]
     after_ready = attempt.ready.key if attempt.ready else None
     if after_ready is not None and attempt.shutdown is not None:
@@ -92,6 +90,10 @@ def _first(failures: Sequence[Failure], attempt: Attempt) -> Failure | None:
     if tracebacks:
         return tracebacks[-1]
     return failures[-1] if failures else None
+
+
+def _tells(event: Event) -> bool:
+    return event.kind is not EventKind.ERROR and not is_echo(event)
 
 
 def _explained_by(first: Failure, failures: Sequence[Failure], attempt: Attempt) -> Failure:

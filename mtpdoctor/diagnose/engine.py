@@ -62,6 +62,13 @@ def diagnose(
         known = (c for c in causality.causes if c.match and not _outlived(c, attempt))
         causality = Causality(tuple(known), causality.consequences)
         outcome = "failed" if causality.causes else outcome
+    unserved = tuple(m for m in matches if outcome == "ready" and _unserved(m, reading, attempt))
+    if unserved:
+        from mtpdoctor.diagnose.serving import never_served, without_symptoms
+
+        broken = never_served(unserved, reading, attempt)
+        unserved = () if broken is not None else without_symptoms(unserved)
+        outcome, causality = ("failed", broken) if broken is not None else (outcome, causality)
     causality = Causality(
         tuple(_by_compiler(cause, reading, attempt) for cause in causality.causes), causality.consequences
     )
@@ -73,8 +80,6 @@ def diagnose(
         )
         for i, cause in enumerate(causality.causes)
     )
-    ready = outcome == "ready"
-    unserved = tuple(m for m in matches if ready and _unserved(m, reading, attempt))
     return Report(
         outcome=outcome,
         stage=_stage(causality, attempt).value,
@@ -96,7 +101,14 @@ def diagnose(
 def _by_compiler(cause: Cause, reading: LogReading, attempt: Attempt) -> Cause:
     from mtpdoctor.diagnose.compiler import of_a_build, with_compilers_error  # only a failure needs it
 
-    return with_compilers_error(cause, reading, attempt) if of_a_build(cause) else cause
+    if of_a_build(cause):
+        return with_compilers_error(cause, reading, attempt)
+    event = cause.failure.event
+    if event is not None and event.kind is EventKind.NATIVE:
+        from mtpdoctor.diagnose.stack_lines import with_error_above
+
+        return with_error_above(cause, reading, attempt)
+    return cause
 
 
 def _stop(reading: LogReading, attempt: Attempt, case: Case) -> Stop:

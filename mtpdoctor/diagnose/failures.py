@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Traceback
+from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
 
 Key = tuple[int, int, int]
@@ -123,6 +124,17 @@ def last_resort(attempt: Attempt, silent: set[Key]) -> Failure | None:
         return None
     start = event.traceback.root.head if event.traceback else event.line
     return Failure(event, (), _exception_lines(event), event.rank, True, start)
+
+
+_ECHO = lazy(
+    r"\bframe #\d+: |\*\*\* (?:SIG\w+|Signal|Aborted|Process received|Check failure)|^\s*(?:Fatal Python error: (?:Aborted|Segmentation fault)"
+    r"|(?:.* )?Aborted(?: \(core dumped\))?\s*$)"
+)
+
+
+def is_echo(event: Event) -> bool:
+    """A line of a native stack, or that only names the signal a process died of: why stands elsewhere."""
+    return event.kind is EventKind.NATIVE and _ECHO.search(event.line.body) is not None
 
 
 def keys_of(matches: Iterable[Match], role: Role) -> set[Key]:

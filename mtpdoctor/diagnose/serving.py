@@ -1,25 +1,53 @@
 """What goes wrong with a server that is ready, by its lines alone: transfers from another server, an address that nobody
-answers at. It takes no process down, so that the launch has not failed."""
+answers at. It takes no process down. Where such lines come again and the server has never served anything, it is the
+launch that has failed all the same; else it is told as what works not as wanted."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from mtpdoctor.diagnose.causality import Causality, Cause
+from mtpdoctor.diagnose.failures import Failure
 from mtpdoctor.kb.types import Match, Role
-from mtpdoctor.log.types import Attempt, LogReading, Stage
+from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
 from mtpdoctor.patterns import lazy
 
 LOOKED_AT = 400  # physical lines after the one in question, and at the log's end
+AGAIN = 2  # lines of trouble from which a server that never served is broken
 _WORKS = lazy(r"\b(?:Decode|Prefill) batch\b|\"POST /\S* HTTP/[\d.]+\" 200\b")
 
 
 def still_broken(match: Match, reading: LogReading, attempt: Attempt) -> bool:
     """Does the match tell of such a trouble, and no later line that requests are served again?"""
     rule, ready, line = match.rule, attempt.ready, match.line
-    if rule.role is not Role.CAUSE or rule.generic or rule.stage is not Stage.SERVING:
+    if rule.role is not Role.CAUSE or rule.stage is not Stage.SERVING:
         return False
     if ready is None or line.key < ready.key or match.traceback is not None or not match.certain:
         return False
+    return not _works_after(line, reading, attempt)
+
+
+def without_symptoms(matches: Sequence[Match]) -> tuple[Match, ...]:
+    """The matches without those that only name the symptom, where another names the cause."""
+    return tuple(m for m in matches if not m.rule.generic) or tuple(matches)
+
+
+def never_served(matches: Sequence[Match], reading: LogReading, attempt: Attempt) -> Causality | None:
+    """The causes where the trouble came again and again, and nothing has been served since the server was ready."""
+    ready = attempt.ready
+    lines = {m.line.key: m.line for m in matches}
+    if ready is None or len(lines) < AGAIN or _works_after(ready, reading, attempt):
+        return None
+    first = without_symptoms(matches)[0]
+    failure = Failure(None, (first,), (first.line,), first.line.rank, True, first.line)
+    ranks = dict.fromkeys(m.line.rank for m in matches if m.rule.id == first.rule.id and m.line.rank)
+    cause = Cause(first, failure, first.line, tuple(ranks), (first.line,))
+    return Causality((cause,), tuple(line for key, line in sorted(lines.items()) if key != first.line.key))
+
+
+def _works_after(line: Line, reading: LogReading, attempt: Attempt) -> bool:
     last = attempt.last[1] if attempt.last[0] == line.file else line.number + LOOKED_AT
     after = reading.hits.window(line.file, line.number + 1, min(last, line.number + LOOKED_AT))
     if last > line.number + LOOKED_AT:
         after += reading.hits.window(line.file, max(line.number + LOOKED_AT, last - LOOKED_AT), last)
-    return not any(_WORKS.search(other.body) for other in after)
+    return any(_WORKS.search(other.body) for other in after)

@@ -17,6 +17,7 @@ from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.regexes import NotARegex, RuleRegex, rule_regex
 from mtpdoctor.kb.types import Match, Pattern, Role, Rule, Span
 from mtpdoctor.log.quoted import quotes_request
+from mtpdoctor.log.typed import looks
 from mtpdoctor.log.types import Attempt, Line, LogReading, Traceback
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
@@ -188,6 +189,8 @@ class _Matcher:
         """Root line, captures and traceback of every place where a pattern matches."""
         for pattern in rule.match:
             for line, match, place in self._found(pattern):
+                if place is None and looks(line.body):  # what somebody looked for, not what was found
+                    continue
                 captures = {name: text for name, text in match.groupdict().items() if text is not None}
                 yield _root_line(rule.root, line, place), captures, place
 

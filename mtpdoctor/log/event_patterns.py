@@ -73,8 +73,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "OOMKilled",
         r"(?<!not )(?<!\.State\.)OOMKilled\b(?![\"'\\]*\s*[:=]\s*[\"'\\]*(?i:false|no|null|none|0)\b)",
     ),
-    # the answer to `docker inspect -f "{{.State.ExitCode}} {{.State.OOMKilled}}"`
+    # the answer to `docker inspect -f "{{.State.ExitCode}} {{.State.OOMKilled}}"`, and the other way round
     _p(K.OOM_KILL, W.DIES, "137 true", r"^\s*137 true\s*$"),
+    _p(K.OOM_KILL, W.DIES, "true 137", r"^\s*true 137\s*$"),
     # native crashes
     _p(K.NATIVE, W.DIES, "Fatal Python error"),
     _p(K.NATIVE, W.DIES, "terminate called"),
@@ -184,6 +185,9 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.CUDA, W.LIKELY, "ncclRemoteError: ", r"^ncclRemoteError: "),
     _p(K.CUDA, W.LIKELY, "ncclUnhandledCudaError: ", r"^ncclUnhandledCudaError: "),
     _p(K.CUDA, W.LIKELY, "NVSHMEM API called before"),
+    _p(K.CUDA, W.LIKELY, "failed, error code", r"\bcall \w+ failed, error code"),
+    # an exception of Python as a host written in Rust prints it
+    _p(K.ERROR, W.LIKELY, "PyErr {", r"PyErr \{ type: "),
     _p(K.CUDA, W.LIKELY, "non-zero status: ", r"\.cpp:\d+: non-zero status: -?\d+"),
     # compilers at run time, package managers
     _p(K.ERROR, W.LIKELY, "nvcc fatal"),
@@ -256,10 +260,23 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.ERROR, W.DIES, "OCI runtime", r"OCI runtime \w+ failed"),
     _p(K.ERROR, W.DIES, "docker: Error", r"docker: Error"),
     _p(K.ERROR, W.DIES, "nvidia-container-cli:"),
+    _p(K.ERROR, W.DIES, "Failed to pull image"),
     _p(K.ERROR, W.DIES, "ErrImagePull", r"ErrImagePull|ImagePullBackOff"),
     _p(K.ERROR, W.DIES, "ImagePullBackOff"),
     _p(K.ERROR, W.LIKELY, "FailedScheduling"),
     _p(K.ERROR, W.LIKELY, "slurmstepd: error"),
+    # told by what runs the launch, of a launch that goes well by its own lines: a rule decides
+    *(
+        _p(K.EXIT, W.NONE, said)
+        for said in (
+            *(" probe, will be restarted", "The node was low on resource: ", "MountVolume.", "AttachVolume.Attach failed"),
+            *("Unable to attach or mount volumes", "start operation timed out", "is unhealthy"),
+        )
+    ),
+    _p(K.ERROR, W.DIES, "Failed at step EXEC"),
+    _p(K.ERROR, W.DIES, "Failed to locate executable"),
+    _p(K.ERROR, W.DIES, "Unable to allocate resources: "),
+    _p(K.ERROR, W.DIES, "Batch job submission failed"),
     # what a system call answered, as programs in C print it ("setting membind: Invalid argument")
     *(
         _p(K.ERROR, W.NONE, said, rf"^[\w :./()\[\]'-]{{2,100}}{said}\s*$")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mtpdoctor.log.event_patterns import PATTERNS, Pattern, Weight
 from mtpdoctor.log.traceback_stream import Found
 from mtpdoctor.log.tracelines import exception_of, is_record
+from mtpdoctor.log.typed import looks
 from mtpdoctor.log.types import EventKind, Line, Traceback
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass, replace
@@ -86,7 +87,7 @@ def line_event(line: Line, after_usage: bool = False) -> RawEvent | None:
         and (_ARGPARSE_TEXT.match(parsed["message"]) or after_usage)
     ):
         return RawEvent(EventKind.ARGPARSE, line, parsed["message"].strip()[:500], Weight.DIES, line.rank)
-    if _UNIMPORTANT.search(body):
+    if _UNIMPORTANT.search(body) or looks(body):
         return None
     for pattern in PATTERNS:
         if pattern.literal in body and (pattern.regex is None or pattern.regex.search(body)):

@@ -84,7 +84,18 @@ class TracebackParser:
         stream.drop_stale(self._clock)
         if stream.link and self._clock - stream.link[3] > 12:
             stream.settle()
-        if stream.gap is not None and self._over_gap(stream, line, tag, body):
+        if HEAD in body:
+            stream.begins_with(body)
+        elif stream.prefix:
+            told = stream.without_prefix(body)
+            if told is None and stream.prefixed and body.strip():
+                if any(n.exception is None for n in stream.open):
+                    return False  # another writer's, in the middle of it
+                stream.end_messages()
+                stream.prefix, stream.prefixed = "", False
+            body = body if told is None else told
+        record = is_record(line) and not stream.prefixed
+        if stream.gap is not None and self._over_gap(stream, line, tag, body, record):
             return True
         if HEAD in body:
             stream.indent = indent_of_head(body)
@@ -109,7 +120,7 @@ class TracebackParser:
             return False
         if not body.strip():
             return self._blank(stream, line, margin)
-        if is_record(line):
+        if record:
             stream.end_messages()
             return False
         dressed = self._latest([n for n in stream.open if n.dress])
@@ -192,7 +203,7 @@ class TracebackParser:
                 stream.gap = (node, [line])
         return True
 
-    def _over_gap(self, stream: Stream, line: Line, tag: str | None, body: str) -> bool:
+    def _over_gap(self, stream: Stream, line: Line, tag: str | None, body: str, record: bool) -> bool:
         """The line after the empty one in or behind a message."""
         assert stream.gap is not None
         body = body[stream.indent :] if body[: stream.indent].isspace() else body
@@ -203,7 +214,9 @@ class TracebackParser:
         stream.gap = None
         if node not in stream.open:
             return False
-        if is_record(line) or tag != node.tag or not goes_past_gap(body, len(empty)):
+        if not record and FRAME.match(body) and "ray::" in "\n".join(node.message):
+            return False  # the remote traceback inside Ray's message
+        if record or tag != node.tag or not goes_past_gap(body, len(empty)):
             stream.close(node, False)
             return False
         for blank in empty:
@@ -284,7 +297,8 @@ class TracebackParser:
                 return True
             if node.frames or node.pending:
                 loose = EXCEPTION.match(body)
-                if loose and indent == 0 and loose[1][:1].isupper() and not BREAK.match(body):
+                named = loose[1].rsplit(".", 1)[-1][:1].isupper() if loose else False
+                if loose and indent == 0 and named and not BREAK.match(body):
                     return self._exception(reading, line, (loose[1], loose[2] or ""))
         talking = self._latest(
             [

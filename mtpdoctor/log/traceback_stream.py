@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from mtpdoctor.log.tracelines import HEAD, OpenTraceback
 from mtpdoctor.log.types import Line, Link, Traceback
+from mtpdoctor.patterns import lazy
 
 _STALE_LINES = 150
+_DIGIT = lazy(r"\d")
 
 
 class Found(NamedTuple):
@@ -21,7 +23,10 @@ class Stream:
     """What is open in one stream of lines, what is closed and may yet be chained into a later one, and where
     in the text the stream stands. What is final goes to ``found``."""
 
-    __slots__ = ("done", "found", "gap", "indent", "link", "mute", "open", "previous")
+    __slots__ = (
+        *("done", "found", "gap", "indent", "link", "mute", "open"),
+        *("prefix", "prefixed", "previous"),
+    )
 
     def __init__(self, found: list[Found]) -> None:
         self.found = found
@@ -33,8 +38,27 @@ class Stream:
         self.mute = False  # inside a stack print that is no failure
         # spaces before every line of the traceback: a log inside a notebook's, a pod's description or a report's text
         self.indent = 0
+        # what a logger put before the head, digits made alike; and whether it stood before a later line too
+        self.prefix, self.prefixed = "", False
         # a message that has come to an empty line, and may go on behind it: whose, the empty lines
         self.gap: tuple[OpenTraceback, list[Line]] | None = None
+
+    def begins_with(self, body: str) -> None:
+        """Notes what stands before the head of a traceback."""
+        before = body[: body.index(HEAD)]
+        form = _DIGIT.sub("0", before) if before.strip(" |+") else ""
+        if form != self.prefix:
+            self.prefix, self.prefixed = form, False
+
+    def without_prefix(self, body: str) -> str | None:
+        """The line without what also stood before the head; None where it does not begin so."""
+        size = len(self.prefix)
+        if _DIGIT.sub("0", body[:size]) == self.prefix:
+            self.prefixed = True
+            return body[size:]
+        if body.strip() and _DIGIT.sub("0", body.rstrip()) == self.prefix.rstrip():
+            return ""
+        return None
 
     def end_messages(self) -> None:
         """No more lines of messages: what has come to its exception is closed."""
