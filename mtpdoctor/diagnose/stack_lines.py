@@ -46,9 +46,7 @@ def with_error_above(cause: Cause, reading: LogReading, attempt: Attempt) -> Cau
     return cause if found is None else replace(cause, root=found)
 
 
-_HEALTHY = lazy(
-    r"avail mem=|\d+%\||server_args=|\bNCCL INFO\b|\b(?:begin|end)s?\.|^(?:\$|\S+@\S+[$#]) "
-)
+_HEALTHY = lazy(r"avail mem=|\d+%\||server_args=|\bNCCL INFO\b|\b(?:begin|end)s?\.|^(?:\$|\S+@\S+[$#]) ")
 
 
 def is_healthy(line: Line) -> bool:

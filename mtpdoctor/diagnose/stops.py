@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.stop_signs import gpus_by, since_when, typed_lines, waited
 from mtpdoctor.diagnose.types import Clue, Late, Stop, StopCause
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.hangs import Hangs, Likely, Scene
@@ -49,13 +50,19 @@ def stop_of(reading: LogReading, attempt: Attempt, case: Case, hangs: Hangs) -> 
     """The stop of an attempt that is neither failed nor ready. ``case``: its facts, with what the host is known to be."""
     lines = _lines(reading, attempt)
     ended = attempt.shutdown
-    before_end = _before(lines, ended)
-    stacks = (*stacks_in(lines), *interrupted(e.traceback for e in attempt.events if e.traceback is not None))
+    typed = typed_lines([x for x in lines if ended is None or x.key > ended.key])
+    of_people = {x.key for x in typed}
+    before_end = [x for x in _before(lines, ended) if x.key not in of_people]
+    dumped = stacks_in(lines)
+    stacks = (*dumped, *interrupted(e.traceback for e in attempt.events if e.traceback is not None))
     if stacks:  # a dump is no sign of life, and its words are no lines of the launch
         before_end = [x for x in before_end if not is_stack(x)]
     stage = attempt.stage
     last = _last_sign(before_end, hangs)
-    until, silent = _silence(last, lines)
+    until, silent = _silence(last, before_end, lines)
+    by_people = waited(last, before_end, typed)
+    if by_people is not None and (silent is None or by_people.seconds > silent):
+        until, silent = by_people.line, by_people.seconds
     marks = _by_stage(attempt)
     entered = marks.get(stage)
     earlier = [s for s in marks if s.order < stage.order]
@@ -64,12 +71,14 @@ def stop_of(reading: LogReading, attempt: Attempt, case: Case, hangs: Hangs) -> 
     answers = next((x for x in reversed(lines) if _ANSWER.search(x.text)), None)
     quiet_s = hangs.quiet_s.get(stage, 180.0)
     overdue = silent is not None and silent > quiet_s
-    told = answers is None and stage is not Stage.ARGPARSE and (ended is None or overdue)
+    # Who dumps stacks looks for what holds it up, whatever ended it then.
+    told = answers is None and stage is not Stage.ARGPARSE and (ended is None or overdue or bool(dumped))
     scene = Scene(
         lines=_telling(before_end, entered, attempt, hangs),
         stacks=stacks or None,
+        gpu=gpus_by(typed),
         behind=tuple(x.rank for x in late),
-        ranks=ranks or None,
+        ranks=max(ranks, _number(case, "tp_size") or 0) or None,
         nodes=_number(case, "nnodes"),
         facts=case.facts,
     )
@@ -140,16 +149,25 @@ def _last_sign(lines: Sequence[Line], hangs: Hangs) -> Line | None:
     return last[max(last, key=lambda file: (times[file] or 0.0, file))]
 
 
-def _silence(last: Line | None, lines: Sequence[Line]) -> tuple[Line | None, float | None]:
+def _silence(
+    last: Line | None, before: Sequence[Line], lines: Sequence[Line]
+) -> tuple[Line | None, float | None]:
     """The last line of the log that tells how long it has been since the last sign of life, and how long."""
     if last is None:
         return None, None
+    timed = last if last.time else None
+    if timed is None:  # a bar: what it says to have passed counts from the line before it
+        own = [x for x in before if x.file == last.file and x.key < last.key and x.time]
+        timed = own[-1] if own else last
+        passed = (since_when(last, before)[0] or 0.0) - (seconds_of(timed.time) or 0.0)
+    else:
+        passed = 0.0
     for line in reversed(lines):
         if line.key <= last.key:
             break
-        seconds = between(last, line)
-        if seconds:
-            return line, seconds
+        seconds = between(timed, line)
+        if seconds and seconds > passed:
+            return line, seconds - passed
     return None, None
 
 

@@ -96,11 +96,19 @@ class StopCause:
 
 
 @dataclass(frozen=True, slots=True)
+class SilentBy:
+    """How long it had been quiet, in seconds, and the line that tells it."""
+
+    seconds: float
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """A log that just stops: where it stands, and what to look at if the launch does not go on.
 
     Seconds are by the log's own clock, None where it does not tell. The log's end is not the launch's: how long it
-    has been quiet is known only where later lines that are no progress (health checks, Ctrl-C) show it.
+    has been quiet is known only where later lines that are no progress (health checks, Ctrl-C, a date that was typed) show it.
     """
 
     stage: str

@@ -169,6 +169,8 @@ PATTERNS: tuple[Pattern, ...] = (
     # CUDA, NCCL, HIP outside tracebacks
     _p(K.CUDA, W.NONE, "NCCL WARN"),
     _p(K.CUDA, W.DIES, "Watchdog caught collective operation timeout"),
+    _p(K.CUDA, W.DIES, "due to a collective timeout"),
+    _p(K.CUDA, W.DIES, "Terminating the process after attempting to dump"),
     _p(K.CUDA, W.DIES, "terminated with exception: ", r"(?i)watchdog thread terminated with exception"),
     _p(K.CUDA, W.LIKELY, "CUDA error", r"CUDA error\b"),
     _p(K.CUDA, W.LIKELY, "HIP error", r"HIP error\b"),
@@ -269,7 +271,12 @@ PATTERNS: tuple[Pattern, ...] = (
     *(
         _p(K.EXIT, W.NONE, said)
         for said in (
-            *(" probe, will be restarted", "The node was low on resource: ", "MountVolume.", "AttachVolume.Attach failed"),
+            *(
+                " probe, will be restarted",
+                "The node was low on resource: ",
+                "MountVolume.",
+                "AttachVolume.Attach failed",
+            ),
             *("Unable to attach or mount volumes", "start operation timed out", "is unhealthy"),
         )
     ),

@@ -17,6 +17,7 @@ from mtpdoctor.log import observe as _observe
 from mtpdoctor.log import stages as _stages
 from mtpdoctor.log import traceback as _traceback
 from mtpdoctor.log.events import RawEvent
+from mtpdoctor.log.pasted import announces, as_printed
 from mtpdoctor.log.quoted import unquoted
 from mtpdoctor.log.scan import ScannedLog, scan
 from mtpdoctor.log.source import LogSource, open_source
@@ -91,7 +92,9 @@ def outcome(reading: LogReading) -> str:
 
 
 def _read(sources: Sequence[LogSource], literals: Iterable[str]) -> LogReading:
-    scanned: ScannedLog = scan(sources, dict.fromkeys([*literals, *_MARKERS]))
+    scanned: ScannedLog = scan(
+        [as_printed(source) for source in sources], dict.fromkeys([*literals, *_MARKERS])
+    )
     return reading_of(scanned, scanned.files, scanned.notes)
 
 
@@ -247,6 +250,8 @@ class _Reader:
     def _take(self, number: int, first: int, last: int) -> None:
         for start in range(first, last + 1, 2000):
             for line in self._hits.window(number, start, min(start + 1999, last)):
+                if announces(line.text):
+                    continue
                 line = unquoted(line)
                 self._lines.append(line)
                 if not self._parser.feed(line):

@@ -10,6 +10,7 @@ from mtpdoctor.patterns import lazy
 
 _STALE_LINES = 150
 _DIGIT = lazy(r"\d")
+_AFTER_PREFIX = lazy(r'^(\S.{0,119}?)  File "[^"]{1,1000}", line \d+, in ')
 
 
 class Found(NamedTuple):
@@ -52,6 +53,10 @@ class Stream:
 
     def without_prefix(self, body: str) -> str | None:
         """The line without what also stood before the head; None where it does not begin so."""
+        if not self.prefixed and (m := _AFTER_PREFIX.match(body)) is not None:
+            part = _DIGIT.sub("0", m[1])  # a record's own words may stand between it and the head
+            if self.prefix.startswith(part):
+                self.prefix = part
         size = len(self.prefix)
         if _DIGIT.sub("0", body[:size]) == self.prefix:
             self.prefixed = True

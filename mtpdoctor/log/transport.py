@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from mtpdoctor.log.clean import decode, strip_text
 from mtpdoctor.log.kinds import JSON_KINDS, KINDS, STRONG, Kind, Peeled, constant
+from mtpdoctor.log.pasted import announces
 from mtpdoctor.log.shapes import shape_of
 from mtpdoctor.records import dataclass
 
@@ -100,7 +101,7 @@ def learn(samples: Iterable[bytes]) -> Transports:
         for raw in run if len(run) <= share else run[: share // 2] + run[-share // 2 :]:
             text = decode(raw[: 1 << 18] if raw[:1] == b"{" else raw[:4096]).lstrip("\ufeff")
             text = text.split("\r", 1)[0]
-            if text and not text.isspace():
+            if text and not text.isspace() and not announces(text):
                 lines.append(text)
     levels = []
     names: set[str] = set()
