@@ -97,11 +97,12 @@ def _material(args: argparse.Namespace, given: Given, knowledge: Knowledge) -> t
         sources = [open_source(path, stdin=sys.stdin.buffer) for path in args.logs]
         reading = read_sources(sources, knowledge.literals)
         report = diagnose(reading, knowledge, replace_given(given, models_here=True))
-        if reading.attempt is not None:
-            case = case_of(reading, reading.attempt, given)[0]
-            if report.memory is not None and given.model is None and (model := _model_here(case)) is not None:
-                given = replace_given(given, model=model)  # the redacted log no longer says where it lies
-                report = diagnose(reading, knowledge, given)
+        if reading.attempt is None:
+            raise UserError(f"{', '.join(args.logs)}: nothing in it", hint="was the log written elsewhere?")
+        case = case_of(reading, reading.attempt, given)[0]
+        if report.memory is not None and given.model is None and (model := _model_here(case)) is not None:
+            given = replace_given(given, model=model)  # the redacted log no longer says where it lies
+            report = diagnose(reading, knowledge, given)
         limit = int(args.max_log_size * _MIB)
         texts = [log_text(s, i, limit, report, reading.attempt) for i, s in enumerate(sources)]
     command, name = _command(given, case)

@@ -67,4 +67,7 @@ def _launch(args: argparse.Namespace, side: str, knowledge: Knowledge) -> Launch
     names = {name.replace("-", "_") for name in _GIVEN}
     given = given_from(argparse.Namespace(**{n: getattr(args, f"{side}_{n}") for n in names}))
     reading = read_logs([getattr(args, side)], knowledge.literals, stdin=sys.stdin.buffer)
-    return read_launch_log(reading, knowledge, given)
+    launch = read_launch_log(reading, knowledge, given)
+    if not reading.is_sglang and not launch.report.diagnoses:
+        raise UserError(f"{getattr(args, side)}: no sign of SGLang in it", hint="give the server's own log")
+    return launch

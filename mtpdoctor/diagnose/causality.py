@@ -109,6 +109,9 @@ def _explained_by(first: Failure, failures: Sequence[Failure], attempt: Attempt)
     for failure in failures:
         if any(m.rule.id in first.explained_by for m in failure.matches):
             return failure
+    answered = _answered_so(first, failures)
+    if answered is not None:
+        return answered
     specific = [f for f in failures if f.specific and f is not first]
     earlier = failures[: next(i for i, f in enumerate(failures) if f is first)]
     before = [
@@ -139,6 +142,25 @@ def _raised_inside(wrapper: Failure, failures: Sequence[Failure]) -> Failure | N
         if failure is not wrapper and failure.specific and said.startswith(f"{named[1]}: "):
             return failure
     return None
+
+
+# The server's own first request, or a client, was answered with an error: what went wrong was told where it was answered.
+_ANSWER = lazy(r"<Response \[5\d\d\]>|\b500 (?:Server Error|Internal Server Error)|Internal Server Error$")
+
+
+def _answered_so(asker: Failure, failures: Sequence[Failure]) -> Failure | None:
+    """The exception because of which the server answered with an error; None where the log shows none before it."""
+    if not asker.members or not _ANSWER.search(asker.members[0].body):
+        return None
+    before = [
+        f
+        for f in failures
+        if f is not asker
+        and f.start.key < asker.start.key
+        and f.event is not None
+        and f.event.kind is EventKind.TRACEBACK
+    ]
+    return before[-1] if before else None
 
 
 def _cause(failure: Failure, failures: Sequence[Failure], why: Line | None = None) -> Cause:

@@ -70,7 +70,8 @@ def diagnose(
         unserved = () if broken is not None else without_symptoms(unserved)
         outcome, causality = ("failed", broken) if broken is not None else (outcome, causality)
     causality = Causality(
-        tuple(_by_compiler(cause, reading, attempt) for cause in causality.causes), causality.consequences
+        tuple(_by_compiler(cause, reading, attempt, matches) for cause in causality.causes),
+        causality.consequences,
     )
     if given.models_here and any(c.match and asks_memory(c.match.rule) for c in causality.causes):
         case = with_model_here(case)
@@ -98,7 +99,7 @@ def diagnose(
     )
 
 
-def _by_compiler(cause: Cause, reading: LogReading, attempt: Attempt) -> Cause:
+def _by_compiler(cause: Cause, reading: LogReading, attempt: Attempt, matches: Matches) -> Cause:
     from mtpdoctor.diagnose.compiler import of_a_build, with_compilers_error  # only a failure needs it
 
     if of_a_build(cause):
@@ -108,6 +109,11 @@ def _by_compiler(cause: Cause, reading: LogReading, attempt: Attempt) -> Cause:
         from mtpdoctor.diagnose.stack_lines import with_error_above
 
         return with_error_above(cause, reading, attempt)
+    if event is not None and event.kind in (EventKind.SIGNAL, EventKind.EXIT) and cause.match is None:
+        from mtpdoctor.diagnose.stack_lines import with_last_words
+
+        silent = {m.line.key for m in matches if m.rule.role in (Role.NOISE, Role.DEGRADES)}
+        return with_last_words(cause, reading, attempt, silent)
     return cause
 
 

@@ -1,7 +1,10 @@
-"""The line that a native stack stands for. Frames, registers and the words of a signal say where a process was when it
-died, never why; why stands above them, in the message of the error that printed them."""
+"""The line that a native stack stands for, or the report of a death. Frames, registers and the words of a signal say where a
+process was when it died, never why; why stands above them, in the message of the error that printed them, or in the last
+thing that the process said went wrong."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from mtpdoctor.diagnose.causality import Cause
 from mtpdoctor.diagnose.failures import is_echo
@@ -10,6 +13,13 @@ from mtpdoctor.patterns import lazy
 from mtpdoctor.records import replace
 
 ABOVE = 80  # physical lines
+LAST_WORDS = 25  # physical lines above the report of an end
+_WRONG = lazy(
+    r"(?i)\b(?:fail(?:ed|ure)?|errors?|fatal|cannot|could not|unable to|not found|not supported|invalid)\b"
+)
+_GOES_ON = lazy(
+    r"(?i)warning|deprecat|fall(?:ing)? ?back|ignor|retry|will be|instead|received sigquit|sigterm|scheduler is dead|exit ?code|disabled?\b"
+)
 APART = 5  # lines between two of one message that say nothing of trouble
 _STACK = lazy(
     r"^\s*(?:#\d+\s|frame #\d+: |\[?@?\s*0x[0-9a-f]{6,}|PC: @|\*\*\* |@\s+0x|\S*\([^)]*\+0x[0-9a-f]+\)\s*\[0x|-{3} |={8,}|Exception raised from "
@@ -19,6 +29,26 @@ _TROUBLE = lazy(
     r"(?i)\b(?:fail(?:ed|ure|s)?|error|ERR\d+|cannot|can't|could not|unable|invalid|refused|denied|unreachable|no such|timed? ?out|unknown|missing"
     r"|illegal|unsupported|exhausted|out of memory|aborting|assert\w*|mismatch\w*)\b|\bwhat\(\):|terminate called"
 )
+
+
+def with_last_words(
+    cause: Cause, reading: LogReading, attempt: Attempt, silent: Collection[tuple[int, int, int]]
+) -> Cause:
+    """Where nothing but the report of an end is known: the last line above it in which the server says that something went
+    wrong. ``silent``: lines known to be harmless."""
+    event = cause.failure.event
+    if event is None or event.kind not in (EventKind.SIGNAL, EventKind.EXIT) or cause.match is not None:
+        return cause
+    line = event.line
+    first = max(attempt.first[1] if attempt.first[0] == line.file else 1, line.number - LAST_WORDS)
+    for other in reversed(reading.hits.window(line.file, first, line.number)):
+        if other.key >= line.key or other.stream != line.stream or other.body == other.text:
+            continue  # not a record of SGLang's logger
+        if other.key in silent or "server_args=" in other.body or _GOES_ON.search(other.body):
+            continue
+        if _WRONG.search(other.body[:300]):
+            return replace(cause, root=other)
+    return cause
 
 
 def with_error_above(cause: Cause, reading: LogReading, attempt: Attempt) -> Cause:

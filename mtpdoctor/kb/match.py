@@ -31,6 +31,7 @@ MAX_TRIED = 4000  # lines tried for one pattern
 WINDOW = 4096  # characters around a literal in a line that is longer than this
 UNKNOWN_CONDITION = 0.8  # confidence is multiplied by this when a condition is not known
 OTHER_RELEASE = 0.6  # and by this when the release in use is outside of the rule's range
+NEAR_RELEASE = 0.9  # the same for a release that was only worked out: a build of main has lines of several
 
 
 class Matches(list[Match]):
@@ -114,7 +115,7 @@ class _Matcher:
         expected_lines = {
             m.line.key
             for m, expected in found
-            if expected and m.rule.role is not Role.ADVICE and not (self.worked_out and m.rule.generic)
+            if expected and m.rule.role is not Role.ADVICE and not (self.worked_out and _of_symptom(m.rule))
         }
         return Matches(
             (m for m, expected in found if expected or m.line.key not in expected_lines), tuple(skipped)
@@ -167,7 +168,7 @@ class _Matcher:
             confidence *= UNKNOWN_CONDITION
             notes.append(f"if {describe(rule.when)}")
         if rule.releases.holds(self.release) is False:
-            confidence *= OTHER_RELEASE
+            confidence *= NEAR_RELEASE if self.worked_out else OTHER_RELEASE
             notes.append(f"known of SGLang {rule.releases}, this is {self.release}")
         elif self._elsewhere(rule):
             confidence *= OTHER_RELEASE
@@ -286,6 +287,10 @@ class _Matcher:
                 lines = place.traceback.lines or (place.traceback.head, place.traceback.exception)
                 self._owner.update((line.key, place) for line in lines if line is not None)
         return self._owner
+
+
+def _of_symptom(rule: Rule) -> bool:
+    return rule.generic or rule.evidence == "symptom"
 
 
 _WORD = lazy(r"[\w.-]+")

@@ -289,6 +289,16 @@ PATTERNS: tuple[Pattern, ...] = (
         _p(K.ERROR, W.NONE, said, rf"^[\w :./()\[\]'-]{{2,100}}{said}\s*$")
         for said in (": Invalid argument", ": Operation not permitted", ": No such device")
     ),
+    # what a program says when it gives up
+    *(
+        _p(
+            K.ERROR,
+            W.LIKELY,
+            said,
+            r"(?i)^(?:error|failed to|failure|could not|cannot|can't|unable to|fatal|no|missing|invalid)\b.{0,300}\b(?:exiting|aborting|giving up)\b",
+        )
+        for said in ("xiting", "borting", "iving up")
+    ),
     # levels
     _p(K.ERROR, W.DIES, "CRITICAL", r"^(?:\[[^\]]*\]\s*)?CRITICAL\b"),
     _p(K.ERROR, W.LIKELY, "FATAL", r"(?:^|\s|\[)FATAL\b"),

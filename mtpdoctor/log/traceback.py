@@ -28,6 +28,7 @@ from mtpdoctor.log.tracelines import (
     goes_past_gap,
     indent_of_head,
     is_record,
+    names_a_class,
     plain,
 )
 from mtpdoctor.log.types import Line, Link
@@ -162,6 +163,8 @@ class TracebackParser:
             stream.link = None
         node = OpenTraceback(line, rank if rank is not None else tag, tag, margin)
         node.group, node.intro, node.parent = group, intro, parent
+        if not margin:
+            stream.previous = None  # said of this traceback, not of the next one
         node.link = chained[0] if chained else None
         node.inner = inner
         node.touched = self._clock
@@ -297,8 +300,8 @@ class TracebackParser:
                 return True
             if node.frames or node.pending:
                 loose = EXCEPTION.match(body)
-                named = loose[1].rsplit(".", 1)[-1][:1].isupper() if loose else False
-                if loose and indent == 0 and named and not BREAK.match(body):
+                named = loose is not None and names_a_class(loose[1], node.pending is not None)
+                if loose and named and indent == 0 and not BREAK.match(body):
                     return self._exception(reading, line, (loose[1], loose[2] or ""))
         talking = self._latest(
             [

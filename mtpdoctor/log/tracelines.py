@@ -70,6 +70,18 @@ def _plausible(name: str) -> bool:
     return "." in name and last[:1].isupper() and name.count(".") >= 2
 
 
+_CLASS = lazy(r"[A-Z][A-Z0-9]*[a-z][a-z0-9]*[A-Z]|[A-Z]\w*_\w")
+
+
+def names_a_class(name: str, waits_for_code: bool) -> bool:
+    """May what stands before the colon below the frames be an exception's type that does not end in the usual words?
+    A single word ("Loading: ...") may be another writer's, all the more where the frame's code has not come yet."""
+    last = name.rsplit(".", 1)[-1]
+    if not last[:1].isupper():
+        return False
+    return "." in name or _CLASS.match(last) is not None or not (waits_for_code or last.endswith("ing"))
+
+
 _HEAD_ALONE = lazy(r"^( +)(?:[A-Za-z_][\w.]* +)?Traceback \(most recent call last\)")
 
 

@@ -20,6 +20,34 @@ FORMAT = 1
 Spans = list[list[Any]]
 
 
+# What readers rely on: file -> table -> its own type, and the type of its rows.
+_SHAPES: Mapping[str, Mapping[str, tuple[type, type]]] = {
+    "architectures.json": {"architectures": (dict, list), "model_types": (dict, list)},
+    "backends.json": {"options": (dict, list), "rows": (list, dict), "kinds": (dict, dict)},
+    "choice_names.json": {"choices": (dict, dict)},
+    "env.json": {"releases": (list, str), "env": (dict, list)},
+    "flags.json": {"releases": (list, str), "flags": (dict, list), "fields": (dict, list)},
+    "options.json": {"groups": (list, list), "moves": (dict, list), "values": (dict, dict), "foreign": (dict, dict)},
+    "other_parsers.json": {"router": (list, str), "diffusion": (dict, list)},
+    "packages.json": {"modules": (dict, dict), "companions": (dict, list), "moving": (list, str)},
+    "partners.json": {"groups": (list, dict)},
+    "pins.json": {"releases": (list, str), "pins": (dict, list)},
+    "transformers.json": {"releases": (list, str), "model_types": (dict, list), "classes": (dict, list)},
+    "verified.json": {"rules": (dict, dict)},
+}  # fmt: skip
+
+
+def _misshapen(name: str, data: Mapping[str, Any]) -> str | None:
+    """The first table of the file that is not as its readers expect it."""
+    for key, (kind, row) in _SHAPES.get(name, {}).items():
+        table: Any = data.get(key)
+        if not isinstance(table, kind):
+            return key
+        if not all(isinstance(one, row) for one in (table.values() if kind is dict else table)):
+            return key
+    return None
+
+
 @lru_cache(maxsize=256)
 def release_order(text: str) -> Release:
     return parse_release(text)
@@ -110,6 +138,12 @@ def _read(path: str, stamp: float) -> dict[str, Any]:
     if not isinstance(data, dict) or data.get("format", FORMAT) != FORMAT:
         raise UserError(
             f"{path} has an unknown format", hint="it was written by another version of mtpdoctor"
+        )
+    wrong = _misshapen(Path(path).name, data)
+    if wrong is not None:
+        raise UserError(
+            f'{path} is damaged: its table "{wrong}" is missing or of another form',
+            hint="restore the file or reinstall mtpdoctor",
         )
     return data
 

@@ -231,3 +231,10 @@ def test_the_probe_of_this_host_goes_in(tmp_path: Path) -> None:
     assert main(["bundle", "--out", str(out), "--json"]) == 0
     host = json.loads(files_of(out)["host.json"])
     assert host["schema"] == 1 and host["cpus"] and host["pretended"] is False
+
+
+def test_an_empty_log_is_refused(tmp_path, capsys):
+    (tmp_path / "empty.log").write_text("")
+    arguments = ["bundle", "--no-probe", "--out", str(tmp_path / "c.tar.gz"), str(tmp_path / "empty.log")]
+    assert main(arguments) == 2 and not (tmp_path / "c.tar.gz").exists()
+    assert "nothing in it" in capsys.readouterr().err

@@ -286,3 +286,10 @@ def test_an_option_that_two_fields_share_is_shown_once(
     (one,) = [d for d in found.differences if d.name == SHARED]
     assert one.matters and "no such option" not in (one.note or "")
     assert one.kind == ("removed" if good[1] else "added")
+
+
+def test_what_is_no_log_of_sglang_is_refused(tmp_path, capsys):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("hello\nworld\n")
+    assert main(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
+    assert "no sign of SGLang" in capsys.readouterr().err

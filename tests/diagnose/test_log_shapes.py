@@ -1,7 +1,7 @@
 """The root line of composed logs, each of one shape that logs come in.
 
 ``tests/data/log_shapes/*.txt``: after ``=== NAME :: OUTCOME`` (failed where none is named) a log in which ``>>>`` marks the
-line, or one of the lines, that may be named as its root, and ``{NAME}`` stands for a piece of ``macros.txt``.
+line, or one of the lines, that may be named as its root, and ``{NAME}`` stands for a piece of ``macros.txt`` and ``\\e`` for the escape character.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAMED = re.compile(r"\{(" + "|".join(MACROS) + r")\}")
 def expanded(text: str) -> str:
     while NAMED.search(text):
         text = NAMED.sub(lambda m: MACROS[m[1]], text)
-    return text
+    return text.replace("\\e", "\x1b")
 
 
 CASES = {

@@ -8,6 +8,7 @@ from mtpdoctor.errors import UserError
 from mtpdoctor.paths import knowledge_folder
 from mtpdoctor.release import parse_release as R
 from mtpdoctor.sglang.releases import known_releases, nearest_release, release_facts
+from mtpdoctor.sglang.store import read_table
 
 
 def test_every_release_from_0_4_6_is_known():
@@ -78,3 +79,13 @@ def test_a_wrong_knowledge_folder_is_the_users_error(monkeypatch, tmp_path):
     (tmp_path / "releases" / "flags.json").write_text("{broken")
     with pytest.raises(UserError, match="damaged"):
         known_releases()
+
+
+@pytest.mark.parametrize(
+    "text", ["[1, 2]", '{"format": 1}', '{"format": 1, "groups": {}}', '{"format": 1, "groups": [1]}']
+)
+def test_a_table_of_another_form_is_one_clear_line(monkeypatch, tmp_path, text):
+    (tmp_path / "releases").mkdir()
+    (tmp_path / "releases" / "partners.json").write_text(text)
+    with pytest.raises(UserError, match=r"partners\.json"):
+        read_table(tmp_path / "releases" / "partners.json")
