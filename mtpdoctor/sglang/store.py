@@ -40,10 +40,10 @@ _SHAPES: Mapping[str, Mapping[str, tuple[type, type]]] = {
 def _misshapen(name: str, data: Mapping[str, Any]) -> str | None:
     """The first table of the file that is not as its readers expect it."""
     for key, (kind, row) in _SHAPES.get(name, {}).items():
-        table: Any = data.get(key)
-        if not isinstance(table, kind):
+        if not isinstance(data.get(key), kind):
             return key
-        if not all(isinstance(one, row) for one in (table.values() if kind is dict else table)):
+        rows = data[key].values() if kind is dict else data[key]
+        if not all(isinstance(one, row) for one in rows):
             return key
     return None
 
