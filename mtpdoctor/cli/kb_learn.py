@@ -91,13 +91,10 @@ def run_learn(args: argparse.Namespace) -> int:
 
 def _learn_code(folder: Path, sources: dict[str, SourceTree], fields: frozenset[str]) -> None:
     """Functions, their lines and messages of the sources. What was read of a text serves every release that has it."""
-    from mtpdoctor.sglang.learn_history import Forms, learn_history, write_history
-    from mtpdoctor.sglang.learn_lines import write_lines
+    from mtpdoctor.sglang.learn_code import write_code
     from mtpdoctor.sglang.learn_sites import LearnedSite, learn_sites, write_sites
 
-    forms: dict[bytes, Forms] = {}
-    left = write_history(folder, {release: learn_history(tree, forms) for release, tree in sources.items()})
-    write_lines(folder, sources)
+    left = write_code(folder, sources, fields)
     sites: dict[tuple[str, bytes], tuple[LearnedSite, ...]] = {}
     write_sites(folder, {release: learn_sites(tree, fields, sites) for release, tree in sources.items()})
     if left:

@@ -196,7 +196,8 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
 
         said = _tables_say(cause, case, knowledge)
         advice = _advice(cause, case, knowledge, ())
-        fixes = _with_printed((*(said.fixes if said else ()), *advice.fixes), cause, case, knowledge)
+        fixes = _with_gated((*(said.fixes if said else ()), *advice.fixes), said)
+        fixes = _with_printed(fixes, cause, case, knowledge)
         return Diagnosis(
             rule=None,
             title=title_of(cause),
@@ -252,7 +253,7 @@ def _completed(
         return advice.fixes, ()  # the end of a process, told by another: no code is at fault
     said = _tables_say(cause, case, knowledge)
     guesses = said.fixes if said is not None and not edits else ()
-    fixes = _with_later((*guesses, *advice.fixes), said)
+    fixes = _with_later(_with_gated((*guesses, *advice.fixes), said), said)
     steps = (*advice.steps, *(said.steps if said is not None else ()))
     return fixes, steps if fixes or steps else _where_to_look(cause, case)
 
@@ -311,6 +312,15 @@ def _tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | 
     from mtpdoctor.diagnose.raise_site import tables_say  # reads tables that a known failure does not need
 
     return tables_say(cause, case, knowledge)
+
+
+def _with_gated(fixes: tuple[Fix, ...], said: SourceSays | None) -> tuple[Fix, ...]:
+    """An option of the command that lets the failing code run goes first, what SGLang chose by itself last."""
+    if said is None:
+        return fixes
+    asked = {fix.edits: fix for fix in said.gated.asked}
+    chosen = tuple(f for f in said.gated.chosen if all(f.edits != g.edits for g in fixes))
+    return (*asked.values(), *(fix for fix in fixes if not fix.edits or fix.edits not in asked), *chosen)
 
 
 def _with_later(fixes: tuple[Fix, ...], said: SourceSays | None) -> tuple[Fix, ...]:

@@ -55,7 +55,6 @@ class Outlook:
     speaks: bool  # SGLang's own words, or an error of programming: its code is to blame, or at least decides
     back: Release | None = None
     back_why: str = ""
-    went: bool = False  # the message, or the line, that fails is in no later release from ``differs`` on
     line_gone: bool = False  # an error of programming, and the very line that fails is in no later release from ``differs`` on
 
 
@@ -145,7 +144,7 @@ def _of_refusal(site: TableSite, history: FunctionHistory | None, span: tuple[Re
         how += f"; from {releases[gone]} on the check " + (
             f'says "{again}"' if again else "is not there in this form"
         )
-        return Outlook(newest, releases[gone], how, not again, False, True, went=not again)
+        return Outlook(newest, releases[gone], how, not again, False, True)
     as_here = frozenset(at for s in same if s.guards == site.guards for at in s.held())
     other = next((n for n in range(at + 1, len(releases)) if n in held and n not in as_here), None)
     if other is not None:
@@ -188,8 +187,9 @@ def _of_function(
     line = own_frames(traceback)[0].code.strip()
     without = gone_from(releases_folder(), history.file, history.function, line, high) if line else None
     if without is not None and _fails_there(traceback):
-        how = f"the very line that fails, in {place}, is in no release from {without} on"
-        return Outlook(newest, without, how, True, False, True, back, why, went=True, line_gone=True)
+        standing = _release_before(without)
+        how = f"the very line that fails, in {place}, stands unchanged up to {standing} and is gone from {without} on"
+        return Outlook(newest, without, how, True, False, True, back, why, line_gone=True)
     if changed:
         how = f"{place}, where it dies, changed in {_listed(changed)}"
         return Outlook(newest, changed[0], how, True, False, speaks, back, why)
@@ -210,6 +210,11 @@ def _of_function(
             newest, first, f"{same}; what calls it differs: {named}", False, False, speaks, back, why
         )
     return Outlook(newest, None, same, False, False, speaks, back, why)
+
+
+def _release_before(release: Release) -> Release:
+    known = known_releases()
+    return known[known.index(release) - 1]
 
 
 def _fails_there(traceback: Traceback | None) -> bool:
@@ -277,11 +282,10 @@ def later_remedies(outlook: Outlook, case: Case) -> list[Remedy]:
     """An upgrade, as far as the tables give a reason for it; none where the statement that refuses stands unchanged."""
     release, newest = case.release, outlook.newest
     if outlook.differs is not None:
-        # A function that only changed is no sign that this release is new enough: just the newest is named then.
-        least = f", at least to {outlook.differs}" if outlook.went and outlook.differs != newest else ""
+        # A line or check that changed is no sign that this release is new enough: just the newest is named then.
         return [
             Remedy(
-                title=f"Upgrade SGLang from {release} to {newest}{least}",
+                title=f"Upgrade SGLang from {release} to {newest}",
                 safety=Safety.MANUAL,
                 why=sentence(outlook),
                 run=(f"pip install sglang=={newest}",),

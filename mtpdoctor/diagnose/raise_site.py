@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Cause
+from mtpdoctor.diagnose.gated import NOTHING, Gated, gated_fixes
 from mtpdoctor.diagnose.later import (
     last_resort,
     later_fixes,
@@ -59,6 +60,7 @@ class SourceSays:
     later: tuple[Fix, ...] = ()
     last: tuple[Fix, ...] = ()  # where there is no other fix at all
     first: tuple[Fix, ...] = ()  # the upgrade to a release that no longer has the line that fails
+    gated: Gated = NOTHING  # edits of the options that let the failing code run
 
 
 def tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:
@@ -73,15 +75,20 @@ def tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | N
         said = SourceSays(
             (_where(found), *_sentences(site, case, table)), _fixes(site, case, knowledge, table)
         )
+    gated = gated_fixes(traceback, case, knowledge)
     outlook = outlook_of(traceback, cause.root.body, case)
+    steps = (*(said.steps if said is not None else ()), *gated.steps)
     if outlook is None:
-        return said
-    steps = said.steps if said is not None else ()
+        return (
+            SourceSays(steps, said.fixes if said else (), gated=gated)
+            if said or gated is not NOTHING
+            else None
+        )
     if outlook.speaks or outlook.here:
         steps = (*steps, sentence(outlook))
     later = later_fixes(outlook, case)
     first, later = (later[:1], later[1:]) if outlook.line_gone else ((), later)
-    return SourceSays(steps, said.fixes if said else (), later, last_resort(outlook), first)
+    return SourceSays(steps, said.fixes if said else (), later, last_resort(outlook), first, gated)
 
 
 def source_says(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:

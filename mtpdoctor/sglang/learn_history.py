@@ -45,13 +45,9 @@ def learned_files(source: SourceTree) -> Iterator[str]:
     return (p for p in source.files() if p.startswith("sglang/") and not LEFT_OUT.match(p))
 
 
-def forms_of(text: str) -> Forms:
+def forms_of(tree: ast.Module, text: str) -> Forms:
     """The form of every function of one file, by the name that a traceback gives it; ``<module>`` is what the file
-    itself runs. Empty for a file that is no Python."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):  # ValueError: a NUL byte, on older Pythons
-        return {}
+    itself runs."""
     lines = text.splitlines()
     out: dict[str, list[str]] = {}
     for node in ast.walk(tree):
@@ -123,14 +119,10 @@ _ENTRIES = lazy(
 Signatures = dict[str, tuple[str, ...]]  # "ServerArgs.__init__" -> its keywords
 
 
-def signatures_of(path: str, text: str) -> Signatures:
-    """What the functions, methods and data classes of an entry module take by keyword. Functions with ``**kwargs`` take
-    everything, and are left out."""
+def signatures_of(path: str, tree: ast.Module) -> Signatures:
+    """What the functions, methods and data classes of an entry module take by keyword; of other files nothing. Functions
+    with ``**kwargs`` take everything, and are left out."""
     if not _ENTRIES.match(path):
-        return {}
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
         return {}
     out: Signatures = {}
     fields: dict[str, tuple[str, ...]] = {}
@@ -171,23 +163,9 @@ class LearnedHistory:
     signatures: Signatures
 
 
-def learn_history(source: SourceTree, cache: dict[bytes, Forms] | None = None) -> LearnedHistory:
-    """``cache`` holds the forms of texts met before (most files are the same in neighbouring releases)."""
-    cache = {} if cache is None else cache
-    files: dict[str, Forms] = {}
-    signatures: Signatures = {}
-    for path in learned_files(source):
-        text = source.read(path) or ""
-        key = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
-        if key not in cache:
-            cache[key] = forms_of(text)
-        forms = cache[key]
-        if _KERNELS.match(path):  # of these, the functions that others call
-            forms = {name: form for name, form in forms.items() if name[:1] != "_"}
-        files[path] = forms
-        for name, taken in signatures_of(path, text).items():
-            signatures.setdefault(name, taken)
-    return LearnedHistory(files, signatures)
+def called_forms(path: str, forms: Forms) -> Forms:
+    """Those that a traceback can show: of kernels, the functions that others call."""
+    return {name: form for name, form in forms.items() if name[:1] != "_"} if _KERNELS.match(path) else forms
 
 
 def write_history(folder: Path, learned: Mapping[str, LearnedHistory]) -> tuple[str, ...]:

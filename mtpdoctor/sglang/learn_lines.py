@@ -7,18 +7,13 @@ or of comments takes no line away. Written as ``lines.json.gz`` (read by ``lines
 from __future__ import annotations
 
 import ast
-import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mtpdoctor.sglang.learn_history import forms_of, is_kernel, learned_files
+from mtpdoctor.sglang.learn_history import Forms, is_kernel
 from mtpdoctor.sglang.lines import FIRST, LINES_FILE, digest_of, unwritten
 from mtpdoctor.sglang.packed import open_packed, write_packed
 from mtpdoctor.sglang.store import release_order, sort_releases
-
-if TYPE_CHECKING:
-    from mtpdoctor.sglang.source import SourceTree
 
 _GROUP = 400_000  # characters of one member, about
 
@@ -26,13 +21,9 @@ Lines = dict[str, tuple[tuple[str, ...], frozenset[str]]]  # function -> its for
 Gone = dict[str, dict[str, dict[str, int]]]  # file -> function -> digest -> last release that has it
 
 
-def lines_by_function(text: str) -> Lines:
-    """Of every function of one file, by the name that a traceback gives it. Empty for a file that is no Python."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):  # ValueError: a NUL byte, on older Pythons
-        return {}
-    rows, forms = text.splitlines(), forms_of(text)
+def lines_by_function(tree: ast.Module, text: str, forms: Forms) -> Lines:
+    """Of every function of one file, by the name that a traceback gives it."""
+    rows = text.splitlines()
     found: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not is_kernel(node):
@@ -43,19 +34,7 @@ def lines_by_function(text: str) -> Lines:
     return {name: (forms[name], frozenset(lines)) for name, lines in found.items() if name in forms}
 
 
-def learn_lines(source: SourceTree, cache: dict[bytes, Lines]) -> dict[str, Lines]:
-    """By file. ``cache`` holds what was read of texts met before (most files are the same in neighbouring releases)."""
-    out: dict[str, Lines] = {}
-    for path in learned_files(source):
-        text = source.read(path) or ""
-        key = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
-        if key not in cache:
-            cache[key] = lines_by_function(text)
-        out[path] = cache[key]
-    return out
-
-
-def write_lines(folder: Path, sources: Mapping[str, SourceTree]) -> tuple[str, ...]:
+def write_lines(folder: Path, learned: Mapping[str, Mapping[str, Lines]]) -> tuple[str, ...]:
     """Bring the table up to date; returns the releases that were left out.
 
     As with the history of functions: a new release is added where it comes right after the newest that is known and that
@@ -63,18 +42,17 @@ def write_lines(folder: Path, sources: Mapping[str, SourceTree]) -> tuple[str, .
     """
     table = open_packed(folder / LINES_FILE)
     old: list[str] = table.head.get("releases", [])
-    given = sort_releases(sources)
+    given = sort_releases(learned)
     if set(old) <= set(given):
         releases, start, gone = given, 0, {}
     else:
         new = [r for r in given if release_order(r) > release_order(old[-1])]
-        if not new or old[-1] not in sources:
+        if not new or old[-1] not in learned:
             return tuple(r for r in given if r not in old)
         releases, start, gone = [*old, *new], len(old) - 1, _read(table.text(g) for g in table.names())
-    cache: dict[bytes, Lines] = {}
-    before: dict[str, Lines] = {}
+    before: Mapping[str, Lines] = {}
     for index in range(start, len(releases)):
-        here = learn_lines(sources[releases[index]], cache)
+        here = learned[releases[index]]
         if index > start:
             _compare(gone, before, here, index)
         before = here
@@ -82,7 +60,7 @@ def write_lines(folder: Path, sources: Mapping[str, SourceTree]) -> tuple[str, .
     return ()
 
 
-def _compare(gone: Gone, before: dict[str, Lines], here: dict[str, Lines], index: int) -> None:
+def _compare(gone: Gone, before: Mapping[str, Lines], here: Mapping[str, Lines], index: int) -> None:
     """``index``: of the release ``here``."""
     for file, functions in here.items():
         earlier = before.get(file)

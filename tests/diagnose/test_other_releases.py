@@ -57,7 +57,11 @@ def test_options_edits_and_the_end_of_a_check_are_known_without_a_source() -> No
     edits = {(e["op"], e["name"]) for fix in found["fixes"] for e in fix["edits"]}
     assert ("remove", "--enable-dp-attention") in edits
     assert {fix["safety"] for fix in found["fixes"] if fix["edits"]} == {"risky"}
-    assert titles(found, "Upgrade SGLang") == ["Upgrade SGLang from 0.4.8.post1 to 0.5.23, at least to 0.4.9"]
+    (upgrade,) = [fix for fix in found["fixes"] if fix["title"].startswith("Upgrade SGLang")]
+    assert upgrade["title"] == "Upgrade SGLang from 0.4.8.post1 to 0.5.23", (
+        "a check that went is no proof of a fix"
+    )
+    assert "0.4.8.post1 is the last release with this message" in upgrade["why"]
 
 
 def test_a_check_that_stands_unchanged_is_no_reason_to_upgrade() -> None:
@@ -152,6 +156,10 @@ AttributeError: 'OwnScheduler' object has no attribute 'gpu_id'
     reading = reading_from_text(log, knowledge.literals)
     found = to_json(diagnose(reading, knowledge, Given(release="0.5.13.post1")))["diagnoses"][0]
     assert found["rule"] is None
-    assert found["fixes"][0]["title"] == "Upgrade SGLang from 0.5.13.post1 to 0.5.23, at least to 0.5.21"
-    assert "the very line that fails" in found["fixes"][0]["why"]
-    assert "not known" in found["fixes"][0]["why"], "a line that went is no proof of a fix"
+    upgrade, without = found["fixes"][:2]
+    assert upgrade["title"] == "Upgrade SGLang from 0.5.13.post1 to 0.5.23", (
+        "a line that went is no proof of a fix"
+    )
+    assert "the very line that fails" in upgrade["why"] and "not known" in upgrade["why"]
+    assert "stands unchanged up to 0.5.20 and is gone from 0.5.21 on" in upgrade["why"]
+    assert [(e["op"], e["name"]) for e in without["edits"]] == [("remove", "--enable-pdmux")]

@@ -187,6 +187,7 @@ READING: dict[str, Callable[[Path], object]] = {
     "history.json.gz": lambda folder: _members(folder, "history.json.gz"),
     "lines.json.gz": lambda folder: _members(folder, "lines.json.gz"),
     "sites.json.gz": lambda folder: _members(folder, "sites.json.gz"),
+    "gates.json.gz": lambda folder: _members(folder, "gates.json.gz"),
     "frames.json.gz": read_frames,
     "symbols.json.gz": read_symbols,
 }

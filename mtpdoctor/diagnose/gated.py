@@ -1,0 +1,208 @@
+"""The option or variable that lets SGLang run the code that failed, and the edit that takes that way out.
+
+From the table of gates (``sglang.gates``): what encloses a frame's line, or all calls of its function. The frame nearest to
+the exception counts first. An edit of this kind gives up what the option was for: always ``risky``, and proven like any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mtpdoctor.case import Case
+from mtpdoctor.diagnose.remedies import fix_of
+from mtpdoctor.diagnose.types import Fix
+from mtpdoctor.diagnose.workable import can_work
+from mtpdoctor.facts import UNKNOWN, Source
+from mtpdoctor.kb.load import Knowledge
+from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
+from mtpdoctor.log.types import Frame, Traceback
+from mtpdoctor.paths import releases_folder
+from mtpdoctor.records import dataclass
+from mtpdoctor.release import Release
+from mtpdoctor.sglang.flags import FlagSpec, flag_table
+from mtpdoctor.sglang.gates import IS, OFF, ON, OVER, Gate, gates_of_frame
+
+MAX_ASKED = 2  # options that were asked for
+MAX_CHOSEN = 1  # what SGLang chose by itself
+NEAR = 4  # own frames: what SGLang chose further out, every launch goes through
+_UNSET = (None, False, "", "none", "None", "null", "auto", "False")
+# The system refuses: other code of SGLang's would ask it the same.
+_SURROUNDINGS = frozenset(
+    {"OSError", "ZMQError", "PermissionError", "FileNotFoundError", "ConnectionError", "ConnectionRefusedError", "TimeoutError"}
+)  # fmt: skip
+# Values to try first where an option names the code to be used; the most widely supported first.
+_OTHERS = {
+    "attention_backend": ("triton", "flashinfer", "fa3", "torch_native"),
+    "prefill_attention_backend": ("triton", "flashinfer", "fa3"),
+    "decode_attention_backend": ("triton", "flashinfer", "fa3"),
+    "mm_attention_backend": ("triton_attn", "sdpa", "fa3"),
+    "moe_runner_backend": ("triton", "deep_gemm", "flashinfer_cutlass", "marlin"),
+    "sampling_backend": ("pytorch", "flashinfer"),
+    "grammar_backend": ("xgrammar", "llguidance", "outlines"),
+    "disaggregation_transfer_backend": ("mooncake", "nixl"),
+    "hicache_io_backend": ("direct", "kernel"),
+    "hicache_mem_layout": ("layer_first", "page_first_direct", "page_first"),
+    "lora_backend": ("triton", "csgmv"),
+    "linear_attn_backend": ("triton",),
+    "mamba_backend": ("triton", "flashinfer"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gated:
+    """``asked``: edits of what the command asks for; ``chosen``: of what SGLang does by itself. ``steps`` say it."""
+
+    asked: tuple[Fix, ...]
+    chosen: tuple[Fix, ...]
+    steps: tuple[str, ...]
+
+
+NOTHING = Gated((), (), ())
+
+
+def gated_fixes(traceback: Traceback | None, case: Case, knowledge: Knowledge) -> Gated:
+    """Edits by the frames of the exception that is the root cause."""
+    if traceback is None or case.release is None or not traceback.frames:
+        return NOTHING
+    asked: dict[str, Fix] = {}
+    chosen: dict[str, Fix] = {}
+    steps: list[str] = []
+    for distance, frame, gate in _gates(traceback, case.release):
+        name = gate.name
+        if name in asked or name in chosen:
+            continue
+        by_command = _asked_for(gate, case)
+        if not by_command and (distance >= NEAR or traceback.type.rsplit(".", 1)[-1] in _SURROUNDINGS):
+            continue
+        if len(asked if by_command else chosen) >= (MAX_ASKED if by_command else MAX_CHOSEN):
+            continue
+        for remedy in _remedies(gate, frame, by_command, case):
+            fix = fix_of(remedy, case, knowledge)
+            if fix is not None and (case.document is None or fix.command is not None):
+                (asked if by_command else chosen)[name] = fix
+                steps.append(remedy.why)
+                break
+    return Gated(tuple(asked.values()), tuple(chosen.values()), tuple(steps))
+
+
+def _gates(traceback: Traceback, release: Release) -> Iterator[tuple[int, Frame, Gate]]:
+    own = [frame for frame in reversed(traceback.frames) if "sglang/" in frame.path]
+    for distance, frame in enumerate(own):
+        for gate in gates_of_frame(releases_folder(), frame.path, frame.function, frame.code, release):
+            yield distance, frame, gate
+
+
+def _option(gate: Gate, case: Case) -> FlagSpec | None:
+    spec = flag_table(case.release).by_dest(gate.name)
+    return spec if spec is not None and spec.refused is None else None
+
+
+def _asked_for(gate: Gate, case: Case) -> bool:
+    """Is it in the command that the gate is open?"""
+    if gate.name.startswith("$"):
+        fact = case.facts.fact(f"env.{gate.name[1:]}")
+        return fact is not None and str(fact.value).lower() not in ("", "0", "false", "none")
+    typed = case.facts.look(f"flag.{gate.name}")
+    if typed in (UNKNOWN, None, False) or _option(gate, case) is None:
+        return False
+    return (
+        gate.how == ON
+        or (gate.how == IS and _one_of(typed, gate))
+        or (gate.how == OVER and _over(typed, gate))
+    )
+
+
+def _one_of(value: object, gate: Gate) -> bool:
+    return _plain(value) in {_plain(v) for v in gate.values}
+
+
+def _plain(value: object) -> str:
+    return str(value).lower().replace("-", "_")
+
+
+def _over(value: object, gate: Gate) -> bool:
+    try:
+        return int(str(value)) > int(gate.values[0])
+    except ValueError:
+        return False
+
+
+def _remedies(gate: Gate, frame: Frame, asked: bool, case: Case) -> Iterator[Remedy]:
+    if gate.name.startswith("$"):
+        yield from _of_variable(gate, frame, asked, case)
+        return
+    spec = _option(gate, case)
+    if spec is None:
+        return
+    if gate.how == OFF:
+        if not asked and case.facts.look(f"arg.{spec.dest}") in _UNSET and spec.arity == "switch":
+            edits = (EditTemplate("add", spec.name),)
+            yield _remedy(f"Switch it off: {spec.name}", f"runs unless {spec.name} is given", frame, edits)
+        return
+    if asked and gate.how in (ON, OVER):
+        yield from _without(gate, spec, frame, case)
+    elif gate.how == IS:
+        yield from _another(gate, spec, frame, asked, case)
+
+
+def _of_variable(gate: Gate, frame: Frame, asked: bool, case: Case) -> Iterator[Remedy]:
+    from mtpdoctor.sglang.releases import release_facts
+
+    name = gate.name[1:]
+    known = release_facts(case.release).env.get(name)
+    if gate.how != ON or known is None or known.type != "bool":
+        return
+    by_default = known.default is True and case.facts.look(f"env.{name}") in (UNKNOWN, None)
+    if asked or by_default:
+        said = "is set" if asked else "is on, as it is by default"
+        edits = (EditTemplate("env", name, "0"),)
+        yield _remedy(f"Switch it off: {name}=0", f"runs only where {name} {said}", frame, edits)
+
+
+def _without(gate: Gate, spec: FlagSpec, frame: Frame, case: Case) -> Iterator[Remedy]:
+    """Without an option that was asked for, where its default closes the gate."""
+    if gate.how == ON and spec.default not in _UNSET:
+        return
+    if gate.how == OVER and _over(spec.default, gate):
+        return
+    title, edits = f"Leave {spec.name} out", [EditTemplate("remove", spec.name)]
+    if spec.dest == "pp_size":
+        tp, pp = (case.facts.look(f"arg.{n}") for n in ("tp_size", "pp_size"))
+        if isinstance(tp, int) and isinstance(pp, int):
+            title = f"Split by tensor parallelism alone: --tp-size {tp * pp} without {spec.name}"
+            edits.append(EditTemplate("set", "--tp-size", str(tp * pp)))
+    yield _remedy(title, f"runs only with {spec.name}", frame, tuple(edits))
+
+
+def _another(gate: Gate, spec: FlagSpec, frame: Frame, asked: bool, case: Case) -> Iterator[Remedy]:
+    """Another value of an option that names the code to be used."""
+    shown = case.facts.fact(f"arg.{spec.dest}")
+    typed = case.facts.look(f"flag.{spec.dest}")
+    value = typed if asked else shown.value if shown is not None and shown.source is Source.LOG else None
+    if value is None or not _one_of(value, gate):
+        return
+    why = f"runs only with {spec.name} {value}" + ("" if asked else ", which SGLang chose by itself")
+    choices = {str(choice) for choice in spec.choices or ()}
+    first = ("intel_xpu",) if case.facts.look("host.platform") == "xpu" else ()
+    others = [
+        other
+        for other in (*first, *_OTHERS.get(spec.dest, ()))
+        if (other in choices or not choices) and not _one_of(other, gate)
+        if can_work(spec.dest, other, case.facts, case.release)
+    ]
+    for other in others:
+        edits = (EditTemplate("set", spec.name, other),)
+        yield _remedy(f"Let other code do it: {spec.name} {other}", why, frame, edits)
+    if asked and not others:
+        yield _remedy(f"Leave {spec.name} {value} out", why, frame, (EditTemplate("remove", spec.name),))
+
+
+def _remedy(title: str, why: str, frame: Frame, edits: tuple[EditTemplate, ...]) -> Remedy:
+    file = frame.path[frame.path.rfind("sglang/") :]
+    return Remedy(
+        title=title,
+        safety=Safety.RISKY,
+        why=f"what failed ({frame.function}, {file}) {why}",
+        edits=edits,
+        risk="gives up what the option was for; read off the source, not known from experience",
+    )
