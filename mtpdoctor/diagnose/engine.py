@@ -318,9 +318,10 @@ def _with_gated(fixes: tuple[Fix, ...], said: SourceSays | None) -> tuple[Fix, .
     """An option of the command that lets the failing code run goes first, what SGLang chose by itself last."""
     if said is None:
         return fixes
-    asked = {fix.edits: fix for fix in said.gated.asked}
-    chosen = tuple(f for f in said.gated.chosen if all(f.edits != g.edits for g in fixes))
-    return (*asked.values(), *(fix for fix in fixes if not fix.edits or fix.edits not in asked), *chosen)
+    known = {fix.edits: fix for fix in reversed(fixes) if fix.edits}
+    first = tuple(known.get(fix.edits, fix) for fix in said.gated.asked)
+    last = tuple(fix for fix in said.gated.chosen if fix.edits not in known)
+    return (*first, *(fix for fix in fixes if fix not in first), *last)
 
 
 def _with_later(fixes: tuple[Fix, ...], said: SourceSays | None) -> tuple[Fix, ...]:

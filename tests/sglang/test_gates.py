@@ -1,4 +1,4 @@
-"""The options and variables that SGLang's code runs under, and attributes that came later, learned by ``kb learn``."""
+"""The options and variables that SGLang's code runs under, learned by ``kb learn``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from mtpdoctor.cli.kb_learn import add_learn_arguments, run_learn
 from mtpdoctor.release import parse_release
 from mtpdoctor.sglang.gates import gates_of_frame
-from mtpdoctor.sglang.members import has_from
 from tests.sglang.trees import write_tree
 
 ARGS = """\
@@ -100,16 +99,11 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_learn_arguments(parser)
     sources = []
     for release, graph in RELEASES.items():
-        deep = (
-            DEEP
-            if release == "2.0.0"
-            else DEEP.replace("helper(runner)\n  ", "self.late = helper(runner)\n  ")
-        )
         files = {
             "sglang/version.py": f'__version__ = "{release}"\n',
             "sglang/srt/server_args.py": ARGS,
             "sglang/srt/runner.py": RUNNER.format(graph=graph),
-            "sglang/srt/deep.py": deep,
+            "sglang/srt/deep.py": DEEP,
         }
         sources.append(str(write_tree(base / release, files)))
     with pytest.MonkeyPatch.context() as patch:
@@ -155,12 +149,3 @@ def test_gates_are_those_of_the_release(facts: Path) -> None:
     assert gates(facts, "capture", "", "2.0.0") == ["disable_graph-"]
     assert gates(facts, "capture", "", "2.0.1") == []
     assert gates(facts, "capture", "fast(self)", "9.9.9") == []
-
-
-def test_an_attribute_that_came_with_a_release(facts: Path) -> None:
-    first, second = map(parse_release, RELEASES)
-    assert has_from(facts, "Deep", "late", first) == second
-    assert has_from(facts, "Deep", "late", second) is None, "it is there"
-    assert has_from(facts, "Deep", "turn_on", first) is None
-    assert has_from(facts, "Shared", "late", first) is None
-    assert has_from(facts, "Nobody", "late", first) is None
