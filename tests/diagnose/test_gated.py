@@ -1,0 +1,91 @@
+"""The option or variable that leads to the code that failed: what is offered where no rule knows the failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtpdoctor.diagnose.engine import Given, diagnose
+from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.log.reading import reading_from_text
+from mtpdoctor.report.json import to_json
+
+SGLANG = "/opt/venv/lib/python3.12/site-packages/sglang/srt"
+
+
+def fixes(
+    command: str,
+    frames: list[tuple[str, str, str]],
+    release: str,
+    error: str = "KeyError: 'frobnicated'",
+    before: str = "",
+) -> list[dict[str, Any]]:
+    """Of a launch that dies with ``error`` in ``frames`` (file, function, line), outermost first."""
+    told = [
+        f'  File "{SGLANG}/{file}", line 99999, in {function}\n    {code}' for file, function, code in frames
+    ]
+    log = "\n".join(
+        [
+            f"$ {command}",
+            before,
+            "[2026-05-04 10:11:30 TP0] Scheduler hit an exception: Traceback (most recent call last):",
+            *told,
+            error,
+            "",
+        ]
+    )
+    knowledge = load_knowledge()
+    report = to_json(diagnose(reading_from_text(log, knowledge.literals), knowledge, Given(release=release)))
+    found: dict[str, Any] = report["diagnoses"][0]
+    assert found["root"]["text"] == error
+    return list(found["fixes"])
+
+
+def edits(fix: dict[str, Any]) -> list[tuple[str, str, str | None]]:
+    return [(e["op"], e["name"], e["value"]) for e in fix["edits"]]
+
+
+LAUNCH = "python -m sglang.launch_server --model-path /m/Q --tp 2"
+INIT = ("managers/scheduler.py", "__init__", "self.init_cache()")
+
+
+def test_what_was_asked_for_goes_first_and_takes_its_partners_along() -> None:
+    found = fixes(
+        f"{LAUNCH} --enable-hierarchical-cache --hicache-ratio 2",
+        [INIT, ("mem_cache/hiradix_cache.py", "write_backup", "self.frobnicate()")],
+        "0.5.16",
+    )
+    assert edits(found[0]) == [
+        ("remove", "--enable-hierarchical-cache", None),
+        ("remove", "--hicache-ratio", None),
+    ]
+    assert found[0]["safety"] == "risky" and "--enable-hierarchical-cache" not in found[0]["command"]
+
+
+def test_without_the_option_there_is_nothing_to_take_out() -> None:
+    frames = [INIT, ("mem_cache/hiradix_cache.py", "write_backup", "self.frobnicate()")]
+    found = fixes(LAUNCH, frames, "0.5.16")
+    assert not any("hierarchical" in name for fix in found for _, name, _ in edits(fix))
+
+
+def test_a_backend_that_sglang_chose_by_itself_gets_a_name() -> None:
+    frames = [INIT, ("layers/attention/attention_registry.py", "create_triton_backend", "frobnicate(runner)")]
+    shown = "[2026-05-04 10:11:20] server_args=ServerArgs(model_path='/m/Q', tp_size=2, attention_backend={})"
+    found = fixes(LAUNCH, frames, "0.5.15", before=shown.format("'triton'"))
+    (other,) = [fix for fix in found if "--attention-backend" in [name for _, name, _ in edits(fix)]]
+    assert "which SGLang chose by itself" in other["why"] and edits(other)[0][2] != "triton"
+    found = fixes(LAUNCH, frames, "0.5.15", before=shown.format("'fa3'"))
+    assert not any("--attention-backend" in name for fix in found for _, name, _ in edits(fix))
+
+
+def test_a_variable_that_is_on_by_default_is_switched_off() -> None:
+    frames = [INIT, ("models/deepseek_v4.py", "hc_pre", "deep_gemm.tf32_hc_prenorm_gemm(")]
+    found = fixes(LAUNCH, frames, "0.5.12.post1")
+    assert [("env", "SGLANG_OPT_DEEPGEMM_HC_PRENORM", "0")] in [edits(fix) for fix in found]
+    found = fixes(f"SGLANG_OPT_DEEPGEMM_HC_PRENORM=0 {LAUNCH}", frames, "0.5.12.post1")
+    assert not any(name == "SGLANG_OPT_DEEPGEMM_HC_PRENORM" for fix in found for _, name, _ in edits(fix))
+
+
+def test_a_role_of_disaggregation_is_no_gate() -> None:
+    frames = [INIT, ("disaggregation/decode.py", "process_decode_queue", "self.frobnicate()")]
+    found = fixes(f"{LAUNCH} --disaggregation-mode decode", frames, "0.5.16")
+    assert not any("runs only with --disaggregation-mode" in fix["why"] for fix in found)
