@@ -259,9 +259,14 @@ def _completed(
 
 
 def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis:
-    from mtpdoctor.diagnose.own_build import as_here  # only a failure has fixes
+    from mtpdoctor.diagnose.fitness import fitting  # only a failure has fixes
+    from mtpdoctor.diagnose.own_build import as_here
 
-    fixes = as_here(diagnosis.fixes, case, cause)
+    fixes = fitting(as_here(diagnosis.fixes, case, cause), case)
+    if cause.match is None or cause.match.rule.generic:
+        from mtpdoctor.diagnose.ranking import ranked  # what a rule knows of this very failure keeps its order
+
+        fixes = ranked(fixes)
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 

@@ -40,6 +40,20 @@ def parser_of(match: Match, case: Case) -> str:
     return "diffusion" if any(use.dest in _DIFFUSION for use in typed) else "server"
 
 
+def serves_diffusion(case: Case) -> bool:
+    """Is the launch one of the server for image and video models, by its frames or its own options?"""
+    typed = case.document.command.flags if case.document is not None else ()
+    if any(use.dest in _DIFFUSION for use in typed):
+        return True
+    for event in case.attempt.events if case.attempt is not None else ():
+        node = event.traceback
+        while node is not None:
+            if any(_DIFFUSION_SEEN.search(frame.path) for frame in node.frames):
+                return True
+            node = node.inner
+    return False
+
+
 def of_router(flags: Sequence[tuple[str, str | None]]) -> list[Remedy]:
     """For flags that the router refused."""
     out = []

@@ -20,7 +20,7 @@ from mtpdoctor.diagnose.preflight import Foreseen, Summing, surely_fatal
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.workable import impossible, unsure
 from mtpdoctor.errors import UserError
-from mtpdoctor.facts import Facts
+from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.resolution import resolved
@@ -62,7 +62,7 @@ def fixes_of(match: Match, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
         if fix is not None and all(
             f.command != fix.command or f.title != fix.title for f in certain + conditional
         ):
-            (certain if truth else conditional).append(fix)
+            (certain if truth or _keeps_its_place(remedy, case, facts, match) else conditional).append(fix)
     return tuple(certain + conditional)
 
 
@@ -108,6 +108,15 @@ def _applies(remedy: Remedy, case: Case, facts: Facts, match: Match) -> bool | N
     if in_release is False or holds is False:
         return False
     return None if in_release is None or holds is None else True
+
+
+def _keeps_its_place(remedy: Remedy, case: Case, facts: Facts, match: Match) -> bool:
+    """Is it only the release that is open, or part of a condition whose other parts hold? What is asked of the
+    launch itself, and nothing known speaks for, goes behind what surely fits."""
+    if remedy.releases.holds(case.release) is None:
+        return evaluate(remedy.when, facts, match.captures) is True
+    parts = remedy.when.children if remedy.when.op == "all" else ()
+    return any(evaluate(part, facts, match.captures) for part in parts)
 
 
 def _fix(
@@ -175,6 +184,8 @@ def _fix(
     if proof is None:
         return None
     fixed = proof.document
+    if fixed is not None and chosen_again(edits, case, case.with_document(fixed), knowledge):
+        return None
     return replace(
         fix,
         safety=Safety.RISKY.value if proof.risks else fix.safety,
@@ -186,6 +197,19 @@ def _fix(
         verified=proof.verified,
         notes=fix.notes + proof.notes,
     )
+
+
+def chosen_again(edits: Sequence[Edit], before: Case, after: Case, knowledge: Knowledge) -> bool:
+    """Do the edits only take out options whose typed values the release chooses by itself for this GPU and model?"""
+    if any(e.op is not EditOp.REMOVE for e in edits):
+        return False
+    table = flag_table(before.release)
+    dests = {spec.dest for e in edits if (spec := table.resolve(e.name)) is not None}
+    typed = {dest: before.facts.look(f"flag.{dest}") for dest in dests}
+    if not typed or any(value in (UNKNOWN, None, True) for value in typed.values()):
+        return False
+    then = resolved(after.facts, knowledge.resolution).facts
+    return all(str(then.look(f"arg.{dest}")) == str(value) for dest, value in typed.items())
 
 
 def contradictory(edits: Sequence[Edit]) -> bool:

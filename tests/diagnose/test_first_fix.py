@@ -1,0 +1,86 @@
+"""The order of fixes: what helped most often first where no rule knows the failure; what is open; what changes nothing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from mtpdoctor.diagnose import ranking
+from mtpdoctor.diagnose.engine import diagnose
+from mtpdoctor.diagnose.types import Fix
+from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.log.reading import read_logs
+from mtpdoctor.report.json import to_json
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def fix(title: str, safety: str = "manual", why: str = "") -> Fix:
+    return Fix(title, safety, why, None, (), (), None, "none")
+
+
+def titles(fixes: tuple[Fix, ...]) -> list[str]:
+    return [f.title for f in fixes]
+
+
+def test_a_kind_that_mostly_helped_passes_one_that_seldom_did() -> None:
+    seldom, mostly = fix("Look whether it is known - search the issues"), fix("Serve without the hierarchical cache")
+    assert titles(ranking.ranked([seldom, mostly])) == [mostly.title, seldom.title]
+
+
+def test_a_safe_fix_is_passed_by_nothing() -> None:
+    safe, mostly = fix("Warp the core", "safe"), fix("Serve without the hierarchical cache", "risky")
+    assert titles(ranking.ranked([mostly, safe])) == [safe.title, mostly.title]
+
+
+def test_kinds_that_nobody_counted_keep_their_order() -> None:
+    two = [fix("Warp the core"), fix("Bend the field")]
+    assert ranking.ranked(two) == tuple(two)
+
+
+@pytest.mark.parametrize(
+    ("why", "kind"),
+    [
+        ("the very line that fails, in f (srt/x.py), is in no release from 0.5.7 on", "line gone"),
+        ("f (srt/x.py), where it dies, changed in 0.5.7", "function changed"),
+        ("0.5.23 still has this check; the code around it changed in 0.5.9", "check stands"),
+    ],
+)
+def test_an_upgrade_counts_by_what_speaks_for_it(why: str, kind: str) -> None:
+    assert ranking.kind_of("Upgrade SGLang from 0.5.3 to 0.5.23", why) == f"Upgrade SGLang, {kind}"
+
+
+def test_what_was_counted_is_more_offered_than_right() -> None:
+    counts = json.loads((ROOT / "knowledge" / ranking.FILE).read_text(encoding="utf-8"))
+    assert counts["launches"] > 400
+    assert all(0 <= right <= offered for right, offered in counts["kinds"].values())
+    assert any(kind.startswith("Upgrade SGLang, ") for kind in counts["kinds"])
+
+
+SITE = "/usr/lib/python3/site-packages"
+
+
+def first(tmp_path: Path, command: str, *frames: str, error: str) -> dict:
+    shown = "".join(f'  File "{path}", line 9, in forward\n    warp()\n' for path in frames)
+    log = tmp_path / "server.log"
+    log.write_text(f"{command}\nTraceback (most recent call last):\n{shown}{error}\n", encoding="utf-8")
+    knowledge = load_knowledge()
+    return to_json(diagnose(read_logs([str(log)], knowledge.literals), knowledge))["diagnoses"][0]
+
+
+@pytest.mark.parametrize(("gpu", "offered"), [("NVIDIA H200", False), ("NVIDIA A100-SXM4-80GB", True)])
+def test_an_option_is_not_left_out_where_the_release_chooses_its_value_again(
+    tmp_path: Path, gpu: str, offered: bool
+) -> None:
+    found = first(
+        tmp_path,
+        f"sglang==0.5.9 on {gpu}\n[2026-11-29 10:00:00] Load weight end. type=LlamaForCausalLM, avail mem=9 GB\n"
+        "$ python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct --attention-backend fa3",
+        f"{SITE}/sglang/srt/layers/attention/flashattention_backend.py",
+        error="RuntimeError: warp is late",
+    )
+    left_out = [f for f in found["fixes"] if [e["op"] for e in f["edits"]] == ["remove"]]
+    assert bool(left_out) is offered
