@@ -119,7 +119,11 @@ def each_kind(facts: Facts, resolution: Resolution) -> Iterator[Resolved]:
         return
     steps = resolution.steps(release)
     facts = _under_every_name(facts)
-    if not resolution.kinds or facts.look("model.architecture") is not UNKNOWN:
+    named = facts.look(MODEL)
+    if not resolution.kinds or named is not UNKNOWN:
+        kind = next((k for k in resolution.kinds if k.get(MODEL) == named), None)
+        if kind is not None:  # what follows from the architecture, where no configuration tells
+            facts = facts.merged(make_facts(kind, Source.DERIVED, f"architecture {named}"))
         yield _run(facts, steps)
         return
     for kind in resolution.kinds:

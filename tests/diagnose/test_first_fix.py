@@ -77,8 +77,8 @@ def test_an_option_is_not_left_out_where_the_release_chooses_its_value_again(
 ) -> None:
     found = first(
         tmp_path,
-        f"sglang==0.5.9 on {gpu}\n[2026-11-29 10:00:00] Load weight end. type=LlamaForCausalLM, avail mem=9 GB\n"
-        "$ python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct --attention-backend fa3",
+        "$ python -m sglang.launch_server --model-path meta-llama/Llama-3.1-8B-Instruct --attention-backend fa3\n"
+        f"SGLang version: 0.5.9 on {gpu}\n[2026-11-29 10:00:00] Load weight end. type=LlamaForCausalLM, avail mem=9 GB",
         f"{SITE}/sglang/srt/layers/attention/flashattention_backend.py",
         error="RuntimeError: warp is late",
     )
