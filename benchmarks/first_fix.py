@@ -142,7 +142,9 @@ def counted(seen: Iterable[Seen]) -> dict[str, tuple[int, int]]:
 def learn(seen: list[Seen]) -> None:
     path = ROOT / "knowledge" / ranking.FILE
     text = ",\n".join(f"  {json.dumps(kind)}: {list(counts)}" for kind, counts in counted(seen).items())
-    path.write_text(f'{{"what": "{WHAT}",\n "launches": {len(seen)}, "kinds": {{\n{text}\n}}}}\n', encoding="utf-8")
+    path.write_text(
+        f'{{"what": "{WHAT}",\n "launches": {len(seen)}, "kinds": {{\n{text}\n}}}}\n', encoding="utf-8"
+    )
 
 
 def rules_of(folder: Path) -> Knowledge:

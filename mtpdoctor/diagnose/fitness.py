@@ -24,12 +24,16 @@ _OWN = {
         r"\bNVSwitch\b|\bcu1[23]\d\b|/cuda/compat|\bcuda-compat|\bDeepGEMM\b|\bDEEPGEMM\b|\bdeep_gemm\b|\b(?i:flashinfer)\b|\bFlashMLA\b|"
         r"\bMarlin\b|\bCUTLASS\b|\bcuDNN\b|\bcuBLAS\b|\btrtllm_\w+|lmsysorg/sglang:(?:latest|dev|v[\d.]+(?:post\d)?)(?:-cu\w+)?(?:['\"\s]|$)"
     ),
-    "rocm": lazy(r"\bROCm\b|\brocm-smi\b|\brocminfo\b|\bamd-smi\b|\bgfx\d|\bAITER\b|\bSGLANG_USE_AITER\b|\bHIP_\w+|\bRadeon\b|\bInstinct\b|\bAMD\b"),
-    "npu": lazy(r"\bAscend\b|\bnpu-smi\b|\bCANN\b|\btorch_npu\b|\bASCEND_\w+|\bHCCL\w*|\bNPUs?\b"),
-    "xpu": lazy(r"\bxpu-smi\b|\boneAPI\b|\bXPU\b|\bLevel Zero\b|\bArc\b|\bIntel GPUs?\b"),
+    "rocm": lazy(
+        r"\bROCm\b|\brocm-smi\b|\brocminfo\b|\bamd-smi\b|\bgfx\d|\bAITER\b|\baiter\b|\bSGLANG_USE_AITER\b|\bHIP_\w+|\bRadeon\b|\bInstinct\b|\bAMD\b"
+    ),
+    "npu": lazy(r"\b[Aa]scend\b|\bnpu-smi\b|\bCANN\b|\btorch_npu\b|\bASCEND_\w+|\bHCCL\w*|\bNPUs?\b"),
+    "xpu": lazy(r"\bxpu-smi\b|\bintel_xpu\b|\boneAPI\b|\bXPU\b|\bLevel Zero\b|\bArc\b|\bIntel GPUs?\b"),
     "musa": lazy(r"\bMUSA\b|\bmthreads\b|\bMoore Threads\b"),
     "cpu": lazy(r"\bAMX\b|\bintel_amx\b|\bSGLANG_CPU_OMP_THREADS_BIND\b"),
 }  # fmt: skip
+# What a remedy adds for one make ("...; on Ascend ...") does not bind the rest of it.
+_ASIDE = lazy(r"\bon (?:AMD|ROCm|Ascend|NPUs?|Intel|XPU|NVIDIA|CPU)\b[^;.\n]*")
 _EVERYWHERE = lazy(r"(?i)\b(?:on|for) (?:any|every|all|other) (?:GPU|platform|make)")
 
 
@@ -48,8 +52,12 @@ def fitting(fixes: Sequence[Fix], case: Case) -> tuple[Fix, ...]:
 
 def _of_another(fix: Fix, platform: str) -> bool:
     """Does what the fix does name things of other makes only? Its reason may speak of them for comparison."""
-    edits = (f"{e.name} {e.value or ''}" for e in fix.edits if e.op is not EditOp.REMOVE and e.op is not EditOp.UNSET)
-    text = "\n".join((fix.title, *edits, *fix.run))
+    edits = (
+        f"{e.name} {e.value or ''}"
+        for e in fix.edits
+        if e.op is not EditOp.REMOVE and e.op is not EditOp.UNSET
+    )
+    text = _ASIDE.sub("", "\n".join((fix.title, *edits, *fix.run)))
     if _OWN[platform].search(text) or _EVERYWHERE.search(text) or _goes_without(fix):
         return False
     if platform != "cuda" and any(e.op is EditOp.GPUS for e in fix.edits):
@@ -62,7 +70,9 @@ def _goes_without(fix: Fix) -> bool:
     return bool(_WITHOUT.search(fix.title)) or any("uninstall" in line for line in fix.run)
 
 
-_WITHOUT = lazy(r"(?i)\b(?:without|leave|uninstall|remove|switch(?:ed)? off|instead of|not (?:the )?|no longer|do without)\b")
+_WITHOUT = lazy(
+    r"(?i)\b(?:without|leave|uninstall|remove|switch(?:ed)? off|instead of|not (?:the )?|no longer|do without)\b"
+)
 
 
 def _is_diffusion(case: Case) -> bool:
@@ -72,4 +82,14 @@ def _is_diffusion(case: Case) -> bool:
 
 
 def _has_all(fix: Fix, known: frozenset[str]) -> bool:
-    return all(e.name in known for e in fix.edits if e.op in (EditOp.SET, EditOp.ADD))
+    """Does the server for images and videos have every option that the fix sets? What is a choice of the language
+    server's option of the same name is none of its own."""
+    from mtpdoctor.sglang.flags import flag_table
+
+    for edit in fix.edits:
+        if edit.op not in (EditOp.SET, EditOp.ADD):
+            continue
+        spec = flag_table(None).get(edit.name)
+        if edit.name not in known or (spec is not None and edit.value in map(str, spec.choices or ())):
+            return False
+    return True

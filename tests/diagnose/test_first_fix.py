@@ -27,7 +27,10 @@ def titles(fixes: tuple[Fix, ...]) -> list[str]:
 
 
 def test_a_kind_that_mostly_helped_passes_one_that_seldom_did() -> None:
-    seldom, mostly = fix("Look whether it is known - search the issues"), fix("Serve without the hierarchical cache")
+    seldom, mostly = (
+        fix("Look whether it is known - search the issues"),
+        fix("Serve without the hierarchical cache"),
+    )
     assert titles(ranking.ranked([seldom, mostly])) == [mostly.title, seldom.title]
 
 
@@ -84,3 +87,55 @@ def test_an_option_is_not_left_out_where_the_release_chooses_its_value_again(
     )
     left_out = [f for f in found["fixes"] if [e["op"] for e in f["edits"]] == ["remove"]]
     assert bool(left_out) is offered
+
+
+def on(platform: str, *titles_: str, run: tuple[str, ...] = ()) -> list[str]:
+    """What is left of fixes with these titles on a platform."""
+    from mtpdoctor.case import build_case
+    from mtpdoctor.diagnose.fitness import fitting
+    from mtpdoctor.facts import Source, make_facts
+    from mtpdoctor.records import replace
+
+    case = build_case()
+    if platform:
+        case = replace(case, facts=make_facts({"host.platform": platform}, Source.USER, "test"))
+    return titles(fitting([replace(fix(t), run=run) for t in titles_], case))
+
+
+NVIDIAS = "Bring the NVIDIA driver up to the CUDA of the packages"
+AMDS = "Start servers on one node one after another; rocm-smi shows when the first is ready"
+
+
+def test_what_one_make_of_accelerator_has_is_offered_on_it_and_where_the_make_is_not_known() -> None:
+    assert on("cuda", NVIDIAS, AMDS) == [NVIDIAS]
+    assert on("rocm", NVIDIAS, AMDS) == [AMDS]
+    assert on("npu", NVIDIAS, AMDS) == []
+    assert on("", NVIDIAS, AMDS) == [NVIDIAS, AMDS]
+
+
+def test_what_takes_another_makes_package_away_or_speaks_of_several_stays() -> None:
+    away = "Uninstall flashinfer, which does not belong into this environment"
+    both = "Look at the GPUs (nvidia-smi, rocm-smi)"
+    aside = "Look at the transfer's settings; on Ascend ASCEND_MF_STORE_URL"
+    assert on("rocm", away, both, aside) == [away, both, aside]
+
+
+def test_a_command_of_anothers_tools_binds_a_fix_like_its_title() -> None:
+    assert on("npu", "See what else is on the card", run=("nvidia-smi",)) == []
+
+
+def test_options_of_the_language_server_are_not_offered_to_the_one_for_pictures(tmp_path: Path) -> None:
+    said = first(
+        tmp_path,
+        "$ sglang serve --model-path black-forest-labs/FLUX.1-dev --num-gpus 2\nSGLang version: 0.5.19",
+        f"{SITE}/sglang/multimodal_gen/runtime/layers/attention/triton_backend.py",
+        error="RuntimeError: warp kernel exceeds shared memory",
+    )
+    assert all(
+        e["name"] != "--attention-backend" or e["value"] != "flashinfer"
+        for f in said["fixes"]
+        for e in f["edits"]
+    )
+    assert all(
+        e["name"] not in ("--tp-size", "--disable-cuda-graph") for f in said["fixes"] for e in f["edits"]
+    )
