@@ -90,6 +90,6 @@ def _has_all(fix: Fix, known: frozenset[str]) -> bool:
         if edit.op not in (EditOp.SET, EditOp.ADD):
             continue
         spec = flag_table(None).get(edit.name)
-        if edit.name not in known or (spec is not None and edit.value in map(str, spec.choices or ())):
+        if edit.name not in known or (spec is not None and edit.value in {str(c) for c in spec.choices or ()}):
             return False
     return True

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mtpdoctor.facts import UNKNOWN, Facts, Source
+from mtpdoctor.kb.resolution import resolved
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.options import same_option
 
 if TYPE_CHECKING:
+    from mtpdoctor.case import Case
+    from mtpdoctor.kb.load import Knowledge
     from mtpdoctor.release import Release
 
 _OPTION = lazy(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
@@ -29,6 +32,19 @@ def without_those_in_force(edits: Sequence[Edit], facts: Facts, release: Release
     if any(e.op is EditOp.REMOVE for e in edits):
         return tuple(e for e in edits if e.op is not EditOp.ENV or not _in_force(e, facts, release))
     return tuple(e for e in edits if not _in_force(e, facts, release))
+
+
+def chosen_again(edits: Sequence[Edit], before: Case, after: Case, knowledge: Knowledge) -> bool:
+    """Do the edits only take out options whose typed values the release chooses by itself for this GPU and model?"""
+    if any(e.op is not EditOp.REMOVE for e in edits):
+        return False
+    table = flag_table(before.release)
+    dests = {spec.dest for e in edits if (spec := table.resolve(e.name)) is not None}
+    typed = {dest: before.facts.look(f"flag.{dest}") for dest in dests}
+    if not typed or any(value in (UNKNOWN, None, True) for value in typed.values()):
+        return False
+    then = resolved(after.facts, knowledge.resolution).facts
+    return all(str(then.look(f"arg.{dest}")) == str(value) for dest, value in typed.items())
 
 
 def _in_force(edit: Edit, facts: Facts, release: Release | None) -> bool:

@@ -14,13 +14,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.in_force import names_missing_option, without_those_in_force
+from mtpdoctor.diagnose.in_force import chosen_again, names_missing_option, without_those_in_force
 from mtpdoctor.diagnose.memory import asks_memory, before_launch, with_memory
 from mtpdoctor.diagnose.preflight import Foreseen, Summing, surely_fatal
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.workable import impossible, unsure
 from mtpdoctor.errors import UserError
-from mtpdoctor.facts import UNKNOWN, Facts
+from mtpdoctor.facts import Facts
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.resolution import resolved
@@ -197,19 +197,6 @@ def _fix(
         verified=proof.verified,
         notes=fix.notes + proof.notes,
     )
-
-
-def chosen_again(edits: Sequence[Edit], before: Case, after: Case, knowledge: Knowledge) -> bool:
-    """Do the edits only take out options whose typed values the release chooses by itself for this GPU and model?"""
-    if any(e.op is not EditOp.REMOVE for e in edits):
-        return False
-    table = flag_table(before.release)
-    dests = {spec.dest for e in edits if (spec := table.resolve(e.name)) is not None}
-    typed = {dest: before.facts.look(f"flag.{dest}") for dest in dests}
-    if not typed or any(value in (UNKNOWN, None, True) for value in typed.values()):
-        return False
-    then = resolved(after.facts, knowledge.resolution).facts
-    return all(str(then.look(f"arg.{dest}")) == str(value) for dest, value in typed.items())
 
 
 def contradictory(edits: Sequence[Edit]) -> bool:
