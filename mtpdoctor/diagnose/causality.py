@@ -41,6 +41,12 @@ class Causality:
     consequences: tuple[Line, ...]
 
 
+_OF_A_PEER = lazy(
+    r"(?i)clients joined|connection (?:closed|reset) by peer|broken pipe|socket (?:has )?timed out|watchdog caught collective|DistStoreError"
+    r"|DistNetworkError|remote process exited|heartbeat monitor|recvValue failed"
+)
+
+
 def find_causes(attempt: Attempt, matches: Sequence[Match]) -> Causality:
     """The causes of an attempt that failed; none when nothing in it looks like a failure."""
     failures = in_time(collect(attempt, matches))
@@ -60,6 +66,8 @@ def find_causes(attempt: Attempt, matches: Sequence[Match]) -> Causality:
         if failure is root or failure is first or not failure.specific or not failure.fatal:
             continue
         cause = _cause(failure, open_failures)
+        if _OF_A_PEER.search(cause.root.body) and failure.start.key != root.start.key:
+            continue  # what the others say when one of them has died
         if all(
             c.match is None or cause.match is None or c.match.rule.id != cause.match.rule.id for c in causes
         ):

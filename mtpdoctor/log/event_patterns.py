@@ -130,6 +130,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "srun: error: ",
         r"srun: error: .{0,200}: tasks? [\d,-]+: (?:Exited|Killed|Aborted|Terminated|Segmentation|Bus|Out)",
     ),
+    _p(K.EXIT, W.FOLLOWS, "; not expected)", r"exited: \S+ \([^)]{1,80}; not expected\)"),
+    _p(K.EXIT, W.FOLLOWS, "entered FATAL state"),
     _p(K.EXIT, W.FOLLOWS, "exitcode", r"(?i)exitcode\s*[:=]\s*-?\d+|ChildFailedError"),
     # signals
     _p(K.SIGNAL, W.FOLLOWS, "eceived sigquit", r"(?i)received sigquit"),
@@ -266,6 +268,12 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.ERROR, W.DIES, "ErrImagePull", r"ErrImagePull|ImagePullBackOff"),
     _p(K.ERROR, W.DIES, "ImagePullBackOff"),
     _p(K.ERROR, W.LIKELY, "FailedScheduling"),
+    _p(
+        K.ERROR,
+        W.LIKELY,
+        "is waiting to start: ",
+        r"Error from server .* is waiting to start: (?!ContainerCreating|PodInitializing)",
+    ),
     _p(K.ERROR, W.LIKELY, "slurmstepd: error"),
     # told by what runs the launch, of a launch that goes well by its own lines: a rule decides
     *(

@@ -97,6 +97,23 @@ def line_event(line: Line, after_usage: bool = False) -> RawEvent | None:
     return _bare_exception(line, body)
 
 
+_ASKS_STATUS = lazy(r"[$#%>] *echo (?:\"?[\w =:]*)?\$\??\{?\?\}?\"?\s*$")
+_ANSWERS_STATUS = lazy(r"^\s*(?:\w[\w =:]{0,20}[=: ])?(\d{1,3})\s*$")
+
+
+def status_event(question: Line | None, line: Line) -> RawEvent | None:
+    """The answer to ``echo $?`` below a launch that has failed; None for any other line."""
+    if question is None or "echo" not in question.body or not _ASKS_STATUS.search(question.body):
+        return None
+    m = _ANSWERS_STATUS.match(line.body)
+    if m is None or int(m[1]) == 0:
+        return None
+    weight = (
+        Weight.STOPPED if int(m[1]) in _STOPPED else Weight.LIKELY
+    )  # of a server that is up: another command
+    return RawEvent(EventKind.EXIT, line, f"exit status {m[1]}", weight, line.rank)
+
+
 _DUMPED = lazy(r'^\s*File "([^"]+)", line \d+ in (\S+)')
 _DUMP_LINES = 300
 

@@ -184,11 +184,15 @@ class _Reader:
             self._parser.cut_off()
         events = [_events.traceback_event(found) for found in self._parser.finish()]
         usage: set[tuple[int, str]] = set()
+        previous: Line | None = None
         for line in self._plain:
             place = (line.file, line.stream)
             if "usage: " in line.body:
                 usage.add(place)
-            event = _events.line_event(line, after_usage=place in usage)
+            event = _events.status_event(previous, line) or _events.line_event(
+                line, after_usage=place in usage
+            )
+            previous = line
             if event is not None:
                 if event.kind is EventKind.ARGPARSE:
                     usage.discard(place)

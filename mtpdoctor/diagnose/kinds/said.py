@@ -40,9 +40,9 @@ _SPOKEN = tuple(
             ("speculative_algorithm", "speculative_draft_model_path"),
         ),
         (r"load[ _-]format", ("load_format",)),
-        (r"pipeline[ _-]parallel\w*|pp|pp[ _]size", ("pp_size",)),
-        (r"tensor[ _-](?:model[ _-])?parallel\w*|tp|tp[ _]size", ("tp_size",)),
-        (r"expert[ _-]parallel\w*|ep|ep[ _]size", ("ep_size",)),
+        (r"pipeline[ _-]parallel\w*|pp[ _]size|pp(?= ?[=<>])", ("pp_size",)),
+        (r"tensor[ _-](?:model[ _-])?parallel\w*|tp[ _]size|tp(?= ?[=<>])", ("tp_size",)),
+        (r"expert[ _-]parallel\w*|ep[ _]size|ep(?= ?[=<>])", ("ep_size",)),
         (r"dp[ _-]attention|data[ _-]parallel attention", ("enable_dp_attention", "dp_size")),
         (r"data[ _-]parallel\w*|dp[ _]size", ("dp_size",)),
         (r"two[ _-]batch[ _-]overlap|tbo", ("enable_two_batch_overlap",)),
@@ -89,7 +89,7 @@ _SPOKEN = tuple(
         (r"event publisher", ("kv_events_config",)),
         (r"lay(?:er|out)s? (?:first|page)|mem(?:ory)?[ _-]layout", ("hicache_mem_layout",)),
         (r"host memory", ("hicache_size",)),
-        (r"nodes?|node rank", ("nnodes",)),
+        (r"number of nodes|multi[ -]?nodes?|node rank|nnodes", ("nnodes",)),
         (r"max[ _-]running[ _-]requests", ("max_running_requests",)),
         (r"fp8[ _-]gemm", ("fp8_gemm_runner_backend",)),
         (r"fp4[ _-]gemm|nvfp4 gemm", ("fp4_gemm_runner_backend",)),
@@ -152,7 +152,7 @@ def said_remedies(match: Match, case: Case) -> list[Remedy]:
     """What the message of the exception (or the line) says to set or leave out; else, to look at."""
     text = " ".join(_TENSOR.sub(" ", _message(match)).split())
     table = flag_table(case.release)
-    remedies: list[Remedy] = []
+    remedies: list[Remedy] = [_ALIKE] if _of_a_pair(match, text) else []
     shown: dict[str, _Named] = {}
     for named in _flags(text, table):
         remedy = _edit(named, text, case)
@@ -176,6 +176,21 @@ def said_remedies(match: Match, case: Case) -> list[Remedy]:
             )
         )
     return remedies
+
+
+# A prefill and a decode server hold against each other what both were started with.
+_BOTH = lazy(r"(?i)(?=.*\bprefill)(?=.*\bdecode)|(?=.*\bsrc)(?=.*\bdst)|(?=.*\blocal)(?=.*\b(?:remote|peer))")
+_ALIKE = Remedy(
+    title="Start the prefill and the decode server alike - same SGLang, model, --page-size, --kv-cache-dtype and speculation",
+    safety=Safety.MANUAL,
+    why="each takes over what the other has laid out in memory; their server_args lines show where they differ",
+    run=('grep -ho "server_args=.*" PREFILL_LOG DECODE_LOG', "mtpdoctor diff PREFILL_LOG DECODE_LOG"),
+)
+
+
+def _of_a_pair(match: Match, text: str) -> bool:
+    frames = match.traceback.frames if match.traceback is not None else ()
+    return bool(frames) and "/disaggregation/" in frames[-1].path and _BOTH.match(text) is not None
 
 
 def _spoken_of(text: str, case: Case, table: FlagTable) -> Iterator[FlagSpec]:
