@@ -10,7 +10,15 @@ from mtpdoctor.log.event_patterns import SAID, Weight
 from mtpdoctor.log.events import RawEvent, exit_status
 from mtpdoctor.log.observe import Observer
 from mtpdoctor.log.server_args import parse_server_args
-from mtpdoctor.log.stages import READY, WORKER_UP, is_batch, mark_of, stage_of_stack, stage_of_traceback
+from mtpdoctor.log.stages import (
+    READY,
+    ROUTER_UP,
+    WORKER_UP,
+    is_batch,
+    mark_of,
+    stage_of_stack,
+    stage_of_traceback,
+)
 from mtpdoctor.log.survival import goes_on, outlived_by
 from mtpdoctor.log.tracelines import is_record
 from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Span, Stage, StageMark
@@ -267,10 +275,14 @@ def build_attempt(
 
 
 def _worker_up(items: Sequence[_Item]) -> Line | None:
-    """Where the log is of nodes other than the first: the line that shows that they are up. They never
+    """Where the log is of nodes other than the first, or of a router: the line that shows that they are up. They never
     say that they are ready; up to 0.4.8 their health server speaks as the real one does."""
     shown = [parse_server_args(i.line.text) or {} for i in items if i.what == "server_args"]
     ranks = [args.get("node_rank") for args in shown]
+    if not shown:
+        router = next((i.line for i in items if i.what == "mark" and ROUTER_UP in i.line.body), None)
+        if router is not None:
+            return router
     if any(not isinstance(rank, int) or rank < 1 for rank in ranks):
         return None
     texts = WORKER_UP if not ranks else (*WORKER_UP, "Uvicorn running on")

@@ -87,10 +87,12 @@ def line_event(line: Line, after_usage: bool = False) -> RawEvent | None:
         and (_ARGPARSE_TEXT.match(parsed["message"]) or after_usage)
     ):
         return RawEvent(EventKind.ARGPARSE, line, parsed["message"].strip()[:500], Weight.DIES, line.rank)
-    if _UNIMPORTANT.search(body) or looks(body):
+    if _UNIMPORTANT.search(body):
         return None
     for pattern in PATTERNS:
         if pattern.literal in body and (pattern.regex is None or pattern.regex.search(body)):
+            if looks(body):
+                return None
             if pattern.weight is Weight.NONE and (exception := _bare_exception(line, body)) is not None:
                 return exception
             return RawEvent(pattern.kind, line, body.strip()[:500], _weight(pattern, line, body), line.rank)

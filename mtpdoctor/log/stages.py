@@ -18,6 +18,7 @@ WORKER_UP = (
     "Dummy health check server scheduled",
     "Starting dummy health check server",
 )
+ROUTER_UP = "Router ready | workers"  # of SGLang's router, which prints no server_args
 SERVER_ARGS = "server_args="
 BATCH_LINES = ("Decode batch", "Prefill batch")  # in every second line of a serving log: never searched for
 
@@ -51,7 +52,7 @@ _MARKS: tuple[tuple[str, Stage], ...] = (
     ("Start of pd disaggregation warmup", Stage.WARMUP),
     ("Start of prefill warmup", Stage.WARMUP),
     ("gRPC server listening", Stage.WARMUP),
-    *((text, Stage.WARMUP) for text in WORKER_UP),
+    *((text, Stage.WARMUP) for text in (*WORKER_UP, ROUTER_UP)),
     ("Using default HuggingFace chat template", Stage.TOKENIZER),
     ("Loading chat template from argument", Stage.TOKENIZER),
     ("Use chat template for the OpenAI-compatible API server", Stage.TOKENIZER),
