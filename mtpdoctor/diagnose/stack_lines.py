@@ -54,6 +54,8 @@ def with_last_words(
 def with_error_above(cause: Cause, reading: LogReading, attempt: Attempt) -> Cause:
     """The cause with the beginning of the message above the stack as its root; as it is where none stands there."""
     event = cause.failure.event
+    if event is not None and _PANIC.search(event.line.body) and cause.match is None:
+        return _with_words_of_panic(cause, reading)
     if event is None or not is_echo(event) or cause.root.key != event.line.key:
         return cause
     if cause.match is not None and not cause.match.rule.generic:
@@ -74,6 +76,17 @@ def with_error_above(cause: Cause, reading: LogReading, attempt: Attempt) -> Cau
         if apart > APART or (found is not None and is_healthy(other)):
             break
     return cause if found is None else replace(cause, root=found)
+
+
+_PANIC = lazy(r"panicked at \S+:\d+:\d+:\s*$")
+
+
+def _with_words_of_panic(cause: Cause, reading: LogReading) -> Cause:
+    """Rust says where on one line, and what on the next."""
+    at = cause.root
+    below = reading.hits.window(at.file, at.number + 1, at.number + 4)
+    said = next((x for x in below if x.stream == at.stream and x.body.strip()), None)
+    return cause if said is None or said.body.startswith("note: ") else replace(cause, root=said)
 
 
 _HEALTHY = lazy(r"avail mem=|\d+%\||server_args=|\bNCCL INFO\b|\b(?:begin|end)s?\.|^(?:\$|\S+@\S+[$#]) ")
