@@ -17,6 +17,10 @@ LAST_WORDS = 25  # physical lines above the report of an end
 _WRONG = lazy(
     r"(?i)\b(?:fail(?:ed|ure)?|errors?|fatal|cannot|could not|unable to|not found|not supported|invalid)\b"
 )
+_AMISS = lazy(
+    r"(?i)\b(?:not|no|does(?:n't)|mismatch\w*|must|timed? ?out|exceeds?|unsupported|missing|exception|unexpected|expected|terminated|dropping|lost"
+    r"|refused|denied|illegal|abort\w*|dead|crash\w*)\b"
+)
 _GOES_ON = lazy(
     r"(?i)warning|deprecat|fall(?:ing)? ?back|ignor|retry|will be|instead|received sigquit|sigterm|scheduler is dead|exit ?code|disabled?\b"
 )
@@ -41,14 +45,20 @@ def with_last_words(
         return cause
     line = event.line
     first = max(attempt.first[1] if attempt.first[0] == line.file else 1, line.number - LAST_WORDS)
-    for other in reversed(reading.hits.window(line.file, first, line.number)):
-        if other.key >= line.key or other.stream != line.stream or other.body == other.text:
-            continue  # not a record of SGLang's logger
-        if other.key in silent or "server_args=" in other.body or _GOES_ON.search(other.body):
-            continue
-        if _WRONG.search(other.body[:300]):
-            return replace(cause, root=other)
-    return cause
+    records = [
+        other
+        for other in reversed(reading.hits.window(line.file, first, line.number))
+        if other.key < line.key and other.stream == line.stream and other.body != other.text
+    ]
+    said = [
+        x
+        for x in records
+        if x.key not in silent and "server_args=" not in x.body and not _GOES_ON.search(x.body)
+    ]
+    telling = next((x for x in said if _WRONG.search(x.body[:300])), None)
+    if telling is None and records and said and said[0] is records[0]:  # the very last thing that was said
+        telling = said[0] if _AMISS.search(said[0].body[:300]) else None
+    return cause if telling is None else replace(cause, root=telling)
 
 
 def with_error_above(cause: Cause, reading: LogReading, attempt: Attempt) -> Cause:
