@@ -41,7 +41,12 @@ def fitting(fixes: Sequence[Fix], case: Case) -> tuple[Fix, ...]:
     """The fixes without those for another make of accelerator, or with options that this server has not."""
     platform = case.facts.look("host.platform")
     if isinstance(platform, str) and platform in _OWN:
-        fixes = [fix for fix in fixes if not _of_another(fix, platform)]
+        kept = [fix for fix in fixes if not _of_another(fix, platform)]
+        if fixes and not kept and platform not in ("cuda", "musa"):  # nobody is left with nothing
+            from mtpdoctor.diagnose.own_build import own_packages
+
+            kept = [own_packages(platform, case)]
+        fixes = kept
     if any(e.op in (EditOp.SET, EditOp.ADD) for fix in fixes for e in fix.edits) and _is_diffusion(case):
         from mtpdoctor.sglang.other_parsers import diffusion_flags, diffusion_since
 
@@ -90,6 +95,8 @@ def _has_all(fix: Fix, known: frozenset[str]) -> bool:
         if edit.op not in (EditOp.SET, EditOp.ADD):
             continue
         spec = flag_table(None).get(edit.name)
-        if edit.name not in known or (spec is not None and edit.value in {str(c) for c in spec.choices or ()}):
+        if edit.name not in known or (
+            spec is not None and edit.value in {str(c) for c in spec.choices or ()}
+        ):
             return False
     return True

@@ -121,7 +121,7 @@ def as_here(fixes: Sequence[Fix], case: Case, cause: Cause) -> tuple[Fix, ...]:
             if not fix.edits and _NVIDIA.search(text):
                 instead.append(_image(platform, case))
             elif not fix.edits and _MAKES[platform] not in fix.title and _NVIDIA_WHEEL.search(text):
-                instead.append(_together(platform, case))
+                instead.append(own_packages(platform, case))
             else:
                 out.append(_spelled(fix, platform))
         else:
@@ -155,7 +155,8 @@ def _image(platform: str, case: Case) -> Fix:
     )
 
 
-def _together(platform: str, case: Case) -> Fix:
+def own_packages(platform: str, case: Case) -> Fix:
+    """The release's image or sources for ``platform`` (rocm, npu, xpu or cpu)."""
     make = _MAKES[platform]
     release = f" of SGLang {case.release} or a newer release" if case.release is not None else ""
     return _manual(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Cause
 from mtpdoctor.diagnose.failures import chain
+from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.log.types import EventKind, Frame, Traceback
 
 
@@ -57,7 +58,11 @@ def next_steps(cause: Cause, case: Case) -> tuple[str, ...]:
     if case.document is None or case.reconstructed:
         steps.append("give the launch command with --command '...', so that a fix can be tried on it")
     if cause.failure.event is not None and cause.failure.event.kind in (EventKind.NATIVE, EventKind.EXIT):
-        steps.append("look at the kernel's log (dmesg -T | tail -50) for an OOM kill or an Xid error")
+        nvidia = case.facts.look("host.platform") in (UNKNOWN, "cuda")
+        what = (
+            "an OOM kill or an Xid error" if nvidia else "an OOM kill or an error of the accelerator's driver"
+        )
+        steps.append(f"look at the kernel's log (dmesg -T | tail -50) for {what}")
     steps.append("draft a rule from this log: mtpdoctor kb new LOG (docs/contributing-knowledge.md)")
     return tuple(steps)
 
