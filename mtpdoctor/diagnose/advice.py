@@ -41,14 +41,18 @@ def advice_on(cause: Cause, case: Case, knowledge: Knowledge, own: tuple[Fix, ..
     kinds = _kinds(cause, case, knowledge)
     own_confidence = cause.match.confidence if cause.match is not None else 0.0
     ordered: list[tuple[Fix, ...]] = []
+    said: list[Match] = []
     for match in kinds:
         if own and match.confidence <= own_confidence:
             ordered.append(own)
             own = ()
-        ordered.append(fixes_of(match, case, knowledge))
+        fixes = fixes_of(match, case, knowledge)
+        if fixes or not _computed(match):
+            ordered.append(fixes)
+            said.append(match)
     fixes = _distinct(fix for fixes in (*ordered, own) for fix in fixes)
-    steps = tuple(f"{fill(m.rule.cause, case.facts, m.captures)} ({m.rule.id})" for m in kinds)
-    references = tuple(dict.fromkeys(ref for m in kinds for ref in m.rule.refs))
+    steps = tuple(f"{fill(m.rule.cause, case.facts, m.captures)} ({m.rule.id})" for m in said[:MAX_KINDS])
+    references = tuple(dict.fromkeys(ref for m in said for ref in m.rule.refs))
     return Advice(fixes, steps, references)
 
 
@@ -63,6 +67,11 @@ def _kinds(cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Match, ...]:
         if match.line.key in inside and _near(match):
             best.setdefault(match.rule.id, match)
     return tuple(sorted(best.values(), key=lambda m: (-m.confidence, m.rule.id))[:MAX_KINDS])
+
+
+def _computed(match: Match) -> bool:
+    """Are all remedies of the rule computed? Where that gives none, the kind is not what it looked like."""
+    return bool(match.rule.remedies) and all(r.generate is not None for r in match.rule.remedies)
 
 
 def _near(match: Match) -> bool:

@@ -56,6 +56,7 @@ GENERATORS = (
     "host-cache",
     "keyword",
     "own-import",
+    "carrier",
 )
 
 _ID = lazy(r"MTP[0-9]{4}$")
