@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.config_file import only_in_file
 from mtpdoctor.diagnose.in_force import chosen_again, names_missing_option, without_those_in_force
 from mtpdoctor.diagnose.memory import asks_memory, before_launch, with_memory
 from mtpdoctor.diagnose.preflight import Foreseen, Summing, surely_fatal
@@ -178,6 +179,10 @@ def _fix(
     )
     if not edits or case.document is None or any(_is_open(edit) for edit in edits):
         return fix
+    if (elsewhere := only_in_file(edits, case.document.command)) is not None:
+        file, names = elsewhere
+        said = f"change it in {file}: the command line cannot take {' and '.join(names)} out of the file"
+        return replace(fix, safety=Safety.MANUAL.value, notes=(*fix.notes, said))
     releases = candidate_releases(case, rule)
     wanted = tuple(r for r in releases if remedy.releases.holds(r))  # the remedy is for these only
     proof = prove(case, tuple(edits), knowledge, wanted or releases)

@@ -118,6 +118,8 @@ def status_event(question: Line | None, line: Line) -> RawEvent | None:
 
 _DUMPED = lazy(r'^\s*File "([^"]+)", line \d+ in (\S+)')
 _DUMP_LINES = 300
+# A record of PyTorch's or glog's own level W, I or V: an exception that was caught and told.
+_BELOW_ERROR = lazy(r"(?:\[rank\d+\]:)?\[?[WIV]\d{4} \d\d:\d\d:\d\d")
 
 
 def with_stacks(events: Sequence[RawEvent], lines: Sequence[Line]) -> list[RawEvent]:
@@ -210,7 +212,7 @@ def traceback_event(found: Found) -> RawEvent:
     if name in ("KeyboardInterrupt", "SystemExit"):
         weight = Weight.STOPPED
         kind = EventKind.SHUTDOWN if name == "KeyboardInterrupt" else kind
-    elif name == "CancelledError" or _HARMLESS_INTRO.search(intro):
+    elif name == "CancelledError" or _HARMLESS_INTRO.search(intro) or _BELOW_ERROR.match(traceback.root.head.text):
         weight = Weight.NONE
     elif _SERIOUS_INTRO.search(intro):
         weight = Weight.DIES

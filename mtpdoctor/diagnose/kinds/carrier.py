@@ -7,7 +7,7 @@ stands in the value of one option of the launch, that option is what to look at,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -38,8 +38,9 @@ _WORDS = frozenset({"true", "false", "null", "none", "auto", "name", "type", "co
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    use: FlagUse
+    name: str  # of the option, or of the environment variable
     piece: str
+    use: FlagUse | None  # None: a variable
 
 
 def carrier_remedies(match: Match, case: Case) -> list[Remedy]:
@@ -49,7 +50,7 @@ def carrier_remedies(match: Match, case: Case) -> list[Remedy]:
     """
     text = _text(match)
     if _BAD_JSON.search(text):
-        return list(_json_remedies(case, match.captures.get("flag")))
+        return list(_json_remedies(case, match.captures))
     if _NUMBERS.fullmatch(match.captures.get("value", "")):
         return list(_number_remedies(match, case))
     found = _carried(text, case)
@@ -69,29 +70,42 @@ def _uses(case: Case) -> Iterator[tuple[FlagUse, str]]:
         return
     for use in case.document.command.flags:
         shown = case.facts.look(f"arg.{use.dest}")
-        if isinstance(shown, str) and len(use.values) > 1 and not any(v in shown for v in use.values[1:]):
-            shown = None
+        if isinstance(shown, (list, dict)) and use.values and use.values[0][:1] in ("{", "["):
+            shown = json.dumps(shown, default=str)
         value = shown if isinstance(shown, str) and shown[:1] in ("{", "[") else " ".join(use.values)
         if value:
             yield use, value
 
 
 def _carried(text: str, case: Case) -> _Carried | None:
-    """The option whose value, or the longest part of it, stands in the message as a word of its own."""
+    """The option or variable whose value, or the longest part of it, stands in the message as a word of its own."""
     module = _MODULE.search(text)
     model = str(case.facts.look("arg.model_path") or "")
     best: _Carried | None = None
-    for use, value in _uses(case):
-        if use.dest in _NOT_MEANT:
-            continue
+    for name, value, use in _values(case):
         for piece in _pieces(value):
             if module is not None and _SOURCE.fullmatch(piece):
                 named = module[1] == piece.partition(":")[0] or piece.startswith(module[1] + ".")
             else:
-                named = _telling(piece) and piece not in model and _stands_in(piece, text)
+                named = _telling(piece) and piece not in model and _named(piece, text)
             if named and (best is None or len(piece) > len(best.piece)):
-                best = _Carried(use, piece)
+                best = _Carried(name, piece, use)
     return best
+
+
+def _values(case: Case) -> Iterator[tuple[str, str, FlagUse | None]]:
+    for use, value in _uses(case):
+        if use.dest not in _NOT_MEANT:
+            yield use.name, value, use
+    if case.document is not None:
+        for name, value in case.document.command.env.items():
+            if _PATH.fullmatch(value):
+                yield name, value, None
+
+
+def _named(piece: str, text: str) -> bool:
+    """In the message as a word; or the folder of a file, in quotes of its own (code that looks the folder up)."""
+    return _stands_in(piece, text) or (piece.count("/") > 1 and f"'{piece.rpartition('/')[0]}'" in text)
 
 
 def _pieces(value: str) -> Iterator[str]:
@@ -125,18 +139,29 @@ def _stands_in(piece: str, text: str) -> bool:
 
 
 def _of_value(found: _Carried, case: Case) -> Iterator[Remedy]:
-    use, piece = found.use, found.piece
+    name, piece = found.name, found.piece
     path = _PATH.fullmatch(piece) is not None
+    look = f"ls -l '{piece}'" if path and "'" not in piece else ""
+    if not look and found.use is not None:
+        look = f"python -m sglang.launch_server --help | grep -A4 -- {name}"
     yield Remedy(
-        title=f"Correct {use.name}: the failure names {piece}, which comes from its value",
+        title=f"Correct {name}: the failure names {piece}, which comes from its value",
         safety=Safety.MANUAL,
-        why="it must be there where the server runs (inside the container), and be what the option takes"
+        why="it must be there where the server runs (inside the container), and be what the setting takes"
         if path
-        else "no other part of the command holds that name",
-        run=(f"ls -l '{piece}'",) if path and "'" not in piece else (f"python -m sglang.launch_server --help | grep -A4 -- {use.name}",),
+        else "nothing else in the command holds that name",
+        run=(look,) if look else (),
     )
-    if not _required(use, case):
-        yield _left_out(use)
+    if found.use is None:
+        yield Remedy(
+            title=f"Leave {name} out",
+            safety=Safety.RISKY,
+            why="what failed is its value; without it the default is taken",
+            edits=(EditTemplate("unset", name),),
+            risk="the default folder must have room and be writable",
+        )
+    elif not _required(found.use, case):
+        yield _left_out(found.use)
 
 
 def _left_out(use: FlagUse) -> Remedy:
@@ -154,11 +179,14 @@ def _required(use: FlagUse, case: Case) -> bool:
     return spec is not None and spec.required
 
 
-def _json_remedies(case: Case, flag: str | None) -> Iterator[Remedy]:
-    """For each option whose value was meant to be JSON and is none: the value as JSON, where it can be told."""
-    names = set((flag or "").split("/"))
+def _json_remedies(case: Case, captures: Mapping[str, str]) -> Iterator[Remedy]:
+    """For each option whose value was meant to be JSON and is none: the value as JSON, where it can be told. What the
+    message itself shows of the value is what the server was given."""
+    names = set(captures.get("flag", "").split("/"))
     for use, value in _uses(case):
-        if value[:1] not in ("{", "[") and use.name not in names:
+        if use.name in names:
+            value = captures.get("value") or value
+        elif names - {""} or value[:1] not in ("{", "["):
             continue
         if _parses(value):
             continue
