@@ -212,7 +212,11 @@ def traceback_event(found: Found) -> RawEvent:
     if name in ("KeyboardInterrupt", "SystemExit"):
         weight = Weight.STOPPED
         kind = EventKind.SHUTDOWN if name == "KeyboardInterrupt" else kind
-    elif name == "CancelledError" or _HARMLESS_INTRO.search(intro) or _BELOW_ERROR.match(traceback.root.head.text):
+    elif (
+        name == "CancelledError"
+        or _HARMLESS_INTRO.search(intro)
+        or _BELOW_ERROR.match(traceback.root.head.text)
+    ):
         weight = Weight.NONE
     elif _SERIOUS_INTRO.search(intro):
         weight = Weight.DIES

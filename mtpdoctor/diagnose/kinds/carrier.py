@@ -20,7 +20,17 @@ from mtpdoctor.sglang.flags import flag_table
 
 # Options whose values stand in many messages and say nothing of the cause, or have rules of their own.
 _NOT_MEANT = frozenset(
-    {"model_path", "tokenizer_path", "served_model_name", "host", "port", "dist_init_addr", "tp_size", "api_key", "device"}
+    {
+        "model_path",
+        "tokenizer_path",
+        "served_model_name",
+        "host",
+        "port",
+        "dist_init_addr",
+        "tp_size",
+        "api_key",
+        "device",
+    }
     | {"speculative_draft_model_path"}
 )
 _PIECE = lazy(r"[\w./:@~+-]{3,}")
@@ -33,7 +43,9 @@ _BAD_JSON = lazy(
 )
 _NUMBERS = lazy(r"\d+(?:\s*,\s*\d+)+,?|\[\s*\d+(?:\s*,\s*\d+)*\s*\]")
 _COLON = lazy(r"(?<=[\w\"']):(?=[\w\"'\[{-])")  # of a name and its value; "://" of a URL is none
-_WORDS = frozenset({"true", "false", "null", "none", "auto", "name", "type", "config", "path", "model", "backend"})
+_WORDS = frozenset(
+    {"true", "false", "null", "none", "auto", "name", "type", "config", "path", "model", "backend"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +126,18 @@ def _pieces(value: str) -> Iterator[str]:
         yield found[0].rstrip(".:")
         if "=" not in value:
             continue
-    for part in value.replace("=", " ").split():
-        yield part
+    yield from value.replace("=", " ").split()
 
 
 def _telling(piece: str) -> bool:
     """Is it a path or a name that no message would hold by chance?"""
     if _PATH.fullmatch(piece):
         return len(piece) > 4
-    return len(piece) > 3 and piece.lower() not in _WORDS and not piece.replace(".", "").isdigit() and (
-        not piece.isalpha() or len(piece) > 5
+    return (
+        len(piece) > 3
+        and piece.lower() not in _WORDS
+        and not piece.replace(".", "").isdigit()
+        and (not piece.isalpha() or len(piece) > 5)
     )
 
 
@@ -265,7 +279,9 @@ def _number_remedies(match: Match, case: Case) -> Iterator[Remedy]:
     spec = flag_table(case.release).get(name)
     if spec is None or spec.arity != "many":
         return
-    numbers = " ".join(n for n in match.captures["value"].replace("[", " ").replace("]", " ").replace(",", " ").split())
+    numbers = " ".join(
+        n for n in match.captures["value"].replace("[", " ").replace("]", " ").replace(",", " ").split()
+    )
     yield Remedy(
         title=f"Write {name} {numbers}",
         safety=Safety.SAFE,
