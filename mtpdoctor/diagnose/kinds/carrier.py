@@ -36,6 +36,7 @@ _NOT_MEANT = frozenset(
 _PIECE = lazy(r"[\w./:@~+-]{3,}")
 _PATH = lazy(r"[~/.]?[\w.@+-]*/[\w./@+-]+")
 _SOURCE = lazy(r"[A-Za-z_]\w*(?:\.\w+)*:\w+")  # package.module:name
+_DOTTED = lazy(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _MODULE = lazy(r"No module named '([\w.]+)'")
 _BAD_JSON = lazy(
     r"JSONDecodeError|Expecting (?:value|property name|',' delimiter)|invalid (?:json\.)?loads value|[Ii]nvalid JSON|"
@@ -66,7 +67,10 @@ def carrier_remedies(match: Match, case: Case) -> list[Remedy]:
     if _NUMBERS.fullmatch(match.captures.get("value", "")):
         return list(_number_remedies(match, case))
     found = _carried(text, case)
-    return list(_of_value(found, case)) if found is not None else []
+    if found is not None:
+        return list(_of_value(found, case))
+    module = _MODULE.search(text)
+    return list(_for_feature(module[1].partition(".")[0], case)) if module is not None else []
 
 
 def _text(match: Match) -> str:
@@ -96,7 +100,7 @@ def _carried(text: str, case: Case) -> _Carried | None:
     best: _Carried | None = None
     for name, value, use in _values(case):
         for piece in _pieces(value):
-            if module is not None and _SOURCE.fullmatch(piece):
+            if module is not None and (_SOURCE.fullmatch(piece) or _DOTTED.fullmatch(piece)):
                 named = module[1] == piece.partition(":")[0] or piece.startswith(module[1] + ".")
             else:
                 named = _telling(piece) and piece not in model and _named(piece, text)
@@ -111,7 +115,7 @@ def _values(case: Case) -> Iterator[tuple[str, str, FlagUse | None]]:
             yield use.name, value, use
     if case.document is not None:
         for name, value in case.document.command.env.items():
-            if _PATH.fullmatch(value):
+            if _PATH.fullmatch(value) or _DOTTED.fullmatch(value):
                 yield name, value, None
 
 
@@ -178,6 +182,23 @@ def _of_value(found: _Carried, case: Case) -> Iterator[Remedy]:
         yield _left_out(found.use)
 
 
+def _for_feature(module: str, case: Case) -> Iterator[Remedy]:
+    """A module that only a feature needs: it stands in the name of an option that was typed."""
+    if len(module) < 4 or case.document is None:
+        return
+    from mtpdoctor.diagnose.kinds.package import install_remedy, usable_name
+    from mtpdoctor.sglang.packages import package_of
+
+    if not usable_name(module):
+        return
+    for use in case.document.command.flags:
+        if module.lower() in use.name.replace("-", "_") and use.dest not in _NOT_MEANT:
+            yield install_remedy(module, package_of(module).distributions[-1], case)
+            if not _required(use, case):
+                yield _left_out(use)
+            return
+
+
 def _left_out(use: FlagUse) -> Remedy:
     return Remedy(
         title=f"Leave {use.name} out",
@@ -204,7 +225,7 @@ def _json_remedies(case: Case, captures: Mapping[str, str]) -> Iterator[Remedy]:
             continue
         if _parses(value):
             continue
-        mended = _as_json(value)
+        mended = as_json(value)
         if mended is None:
             yield Remedy(
                 title=f"Correct the JSON of {use.name}",
@@ -232,7 +253,7 @@ def _parses(value: str) -> bool:
     return True
 
 
-def _as_json(value: str) -> str | None:
+def as_json(value: str) -> str | None:
     """The value read with YAML's laxer rules; None where that gives no object or list either."""
     import yaml
 
