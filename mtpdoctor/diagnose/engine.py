@@ -209,7 +209,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
             evidence=(),
             consequences=consequences,
             references=advice.references,
-            fixes=_with_later(fixes, said),
+            fixes=_with_carried(_with_later(fixes, said), cause, case, knowledge),
             chain=cause.chain,
             next_steps=(*advice.steps, *(said.steps if said else ()), *next_steps(cause, case)),
             raised=root_traceback(cause),
@@ -218,7 +218,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
     fixes = fixes_of(match, case, knowledge)
     facts = facts_for(rule, case, knowledge) if asks_memory(rule) else case.facts
     fixes, steps = _completed(fixes, rule, cause, case, knowledge)
-    fixes = _with_printed(fixes, cause, case, knowledge)
+    fixes = _with_carried(_with_printed(fixes, cause, case, knowledge), cause, case, knowledge)
     return Diagnosis(
         rule=rule.id,
         title=fill(rule.title, facts, match.captures),
@@ -276,6 +276,12 @@ def _with_printed(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: K
     from mtpdoctor.diagnose.printed.placing import with_printed  # only a failure has fixes
 
     return with_printed(fixes, cause, case, knowledge)
+
+
+def _with_carried(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
+    from mtpdoctor.diagnose.carried import with_carried  # only a failure has fixes
+
+    return with_carried(fixes, cause, case, knowledge)
 
 
 def _where_to_look(cause: Cause, case: Case) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ GENERATORS = (
     "host-cache",
     "keyword",
     "own-import",
-    "carrier",
+    "value",
 )
 
 _ID = lazy(r"MTP[0-9]{4}$")

@@ -21,7 +21,7 @@ SAFETY = {"safe": "green", "risky": "magenta", "manual": "yellow"}
 _GENERATED = {
     "block": "Remedies are computed: the splits that give whole quantization blocks, by the sizes in the message.",
     "own-import": "Remedies are computed: the first later and the last earlier release whose files fit together, and the options that lead to the import.",
-    "carrier": "Remedies are computed: the option whose value the failure names, corrected, written as JSON or left out.",
+    "value": "Remedies are computed: the option's value written as JSON, or its numbers without commas.",
     "host-cache": "Remedies are computed: a --hicache-size that fits into the host's memory for all ranks of a node.",
     "third-party": "Remedies are computed: the version that the release asks for where the log shows another; what keeps SGLang from using the package that failed.",
     "module": "Remedies are computed: the package that the module comes from, as the release in use asks for it.",

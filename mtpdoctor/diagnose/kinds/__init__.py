@@ -73,10 +73,10 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.own_import import own_import_remedies
 
         return own_import_remedies(match, case)
-    if generator == "carrier":
-        from mtpdoctor.diagnose.kinds.carrier import carrier_remedies
+    if generator == "value":
+        from mtpdoctor.diagnose.kinds.value import value_remedies
 
-        return carrier_remedies(match, case)
+        return value_remedies(match, case)
     raise ValueError(f"no generator {generator!r}")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtpdoctor.diagnose.engine import diagnose
-from mtpdoctor.diagnose.kinds.carrier import as_json
+from mtpdoctor.diagnose.kinds.value import as_json
 from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import reading_from_text
 from mtpdoctor.report.json import to_json
