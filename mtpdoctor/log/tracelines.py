@@ -73,11 +73,14 @@ def _plausible(name: str) -> bool:
 _CLASS = lazy(r"[A-Z][A-Z0-9]*[a-z][a-z0-9]*[A-Z]|[A-Z]\w*_\w")
 
 
+_LONGEST_NAME = 60  # of a class: more is a key or a hash
+
+
 def names_a_class(name: str, waits_for_code: bool) -> bool:
     """May what stands before the colon below the frames be an exception's type that does not end in the usual words?
     A single word ("Loading: ...") may be another writer's, all the more where the frame's code has not come yet."""
     last = name.rsplit(".", 1)[-1]
-    if not last[:1].isupper():
+    if not last[:1].isupper() or len(last) > _LONGEST_NAME:
         return False
     return "." in name or _CLASS.match(last) is not None or not (waits_for_code or last.endswith("ing"))
 
