@@ -51,7 +51,7 @@ def advice_on(cause: Cause, case: Case, knowledge: Knowledge, own: tuple[Fix, ..
             ordered.append(fixes)
             said.append(match)
     fixes = _distinct(fix for fixes in (*ordered, own) for fix in fixes)
-    steps = tuple(f"{fill(m.rule.cause, case.facts, m.captures)} ({m.rule.id})" for m in said[:MAX_KINDS])
+    steps = tuple(f"{fill(m.rule.cause, case.facts, m.captures)} ({m.rule.id})" for m in said)
     references = tuple(dict.fromkeys(ref for m in said for ref in m.rule.refs))
     return Advice(fixes, steps, references)
 

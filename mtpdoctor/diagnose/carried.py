@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from mtpdoctor.diagnose.remedies import fix_of
 from mtpdoctor.diagnose.unknown import root_traceback
-from mtpdoctor.diagnose.written import left_out, required, written_values
+from mtpdoctor.diagnose.written import left_out, required, said_by, written_values
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
@@ -36,8 +36,8 @@ _NOT_MEANT = frozenset(
         "tp_size",
         "api_key",
         "device",
+        "speculative_draft_model_path",
     }
-    | {"speculative_draft_model_path"}
 )
 _PIECE = lazy(r"[\w./:@~+-]{3,}")
 _PATH = lazy(r"[~/.]?[\w.@+-]*/[\w./@+-]+")
@@ -60,12 +60,7 @@ def with_carried(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Kn
     """``fixes``, behind those for the option whose value the failure names, where none of them speaks of that option."""
     if case.document is None:
         return fixes
-    traceback = root_traceback(cause)
-    text = (
-        f"{traceback.type}: {traceback.message}"
-        if traceback is not None and traceback.type
-        else cause.root.text
-    )
+    text = said_by(root_traceback(cause), cause.root)
     found = _carried(text, case)
     if found is not None:
         if any(_speaks_of(found.name, fix) for fix in fixes):
@@ -121,8 +116,6 @@ def _pieces(value: str) -> Iterator[str]:
     yield value
     for found in _PIECE.finditer(value):
         yield found[0].rstrip(".:")
-        if "=" not in value:
-            continue
     yield from value.replace("=", " ").split()
 
 

@@ -264,11 +264,9 @@ def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis
 
     fixes = fitting(as_here(diagnosis.fixes, case, cause), case)
     if cause.match is None or cause.match.rule.generic:
-        from mtpdoctor.diagnose.ranking import (
-            ranked,
-        )  # what a rule knows of this very failure keeps its order
+        from mtpdoctor.diagnose.ranking import ranked
 
-        fixes = ranked(fixes)
+        fixes = ranked(fixes)  # what a rule knows of this very failure keeps its order
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 

@@ -15,6 +15,7 @@ from mtpdoctor.sglang.options import same_option
 if TYPE_CHECKING:
     from mtpdoctor.case import Case
     from mtpdoctor.kb.load import Knowledge
+    from mtpdoctor.launch.document import LaunchDocument
     from mtpdoctor.release import Release
 
 _OPTION = lazy(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
@@ -34,7 +35,7 @@ def without_those_in_force(edits: Sequence[Edit], facts: Facts, release: Release
     return tuple(e for e in edits if not _in_force(e, facts, release))
 
 
-def chosen_again(edits: Sequence[Edit], before: Case, after: Case, knowledge: Knowledge) -> bool:
+def chosen_again(edits: Sequence[Edit], before: Case, fixed: LaunchDocument, knowledge: Knowledge) -> bool:
     """Do the edits only take out options whose typed values the release chooses by itself for this GPU and model?"""
     if any(e.op is not EditOp.REMOVE for e in edits):
         return False
@@ -43,7 +44,7 @@ def chosen_again(edits: Sequence[Edit], before: Case, after: Case, knowledge: Kn
     typed = {dest: before.facts.look(f"flag.{dest}") for dest in dests}
     if not typed or any(value in (UNKNOWN, None, True) for value in typed.values()):
         return False
-    then = resolved(after.facts, knowledge.resolution).facts
+    then = resolved(before.with_document(fixed).facts, knowledge.resolution).facts
     return all(str(then.look(f"arg.{dest}")) == str(value) for dest, value in typed.items())
 
 

@@ -189,7 +189,7 @@ def _fix(
     if proof is None:
         return None
     fixed = proof.document
-    if fixed is not None and chosen_again(edits, case, case.with_document(fixed), knowledge):
+    if fixed is not None and chosen_again(edits, case, fixed, knowledge):
         return None
     return replace(
         fix,

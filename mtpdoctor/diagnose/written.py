@@ -1,4 +1,4 @@
-"""Options of the launch command with their whole values, and taking one out."""
+"""What was written: options of the launch command with their whole values, the message of a failure; taking an option out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mtpdoctor.case import Case
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
 from mtpdoctor.launch.types import FlagUse
+from mtpdoctor.log.types import Line, Traceback
 from mtpdoctor.sglang.flags import flag_table
 
 
@@ -22,6 +23,13 @@ def written_values(case: Case) -> Iterator[tuple[FlagUse, str]]:
         value = shown if isinstance(shown, str) and shown[:1] in ("{", "[") else " ".join(use.values)
         if value:
             yield use, value
+
+
+def said_by(traceback: Traceback | None, line: Line) -> str:
+    """The exception with its whole message; the line where there is none, or only a part of the traceback."""
+    if traceback is None or not traceback.type:
+        return line.text
+    return f"{traceback.type}: {traceback.message}"
 
 
 def left_out(use: FlagUse) -> Remedy:

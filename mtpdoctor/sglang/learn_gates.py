@@ -14,7 +14,7 @@ from mtpdoctor.sglang.gate_facts import either
 from mtpdoctor.sglang.gate_lines import FileGates
 from mtpdoctor.sglang.gates import CALLS, GATES_FILE, NO_GATES, Gates, gates_in, of_file, parts_of
 from mtpdoctor.sglang.lines import digest_of
-from mtpdoctor.sglang.packed import Packed, open_packed, write_packed
+from mtpdoctor.sglang.packed import Packed, in_members, open_packed, write_packed
 from mtpdoctor.sglang.store import release_order, sort_releases
 
 _DEPTH = 4
@@ -172,32 +172,22 @@ def _read(table: Packed) -> Rows:
 
 def _write(folder: Path, releases: list[str], rows: Rows) -> None:
     numbers: dict[str, int] = {}
-    members: dict[str, str] = {}
-    files: dict[str, list[str]] = {}
-    texts: list[str] = []
-    size = 0
-    for file in sorted(rows):
-        if size > _GROUP:
-            members[f"g{len(members):02}"] = "\n" + "\n".join(texts) + "\n"
-            texts, size = [], 0
-        here: list[str] = []
-        for function, found in sorted(rows[file].items()):
-            together: dict[tuple[str, int, int], list[str]] = {}
-            for digest, spans in sorted(found.items()):
-                for gates, first, last in spans:
-                    key = (" ".join(sorted(map(str, gates))), first, last)
-                    together.setdefault(key, []).append(digest)
-            whole = _parts({key: "" for key, all_of in together.items() if "" in all_of}, numbers)
-            lines = _parts(
-                {key: text for key, all_of in together.items() if (text := "".join(all_of))}, numbers
-            )
-            here += [f"{mark}{function}\t{parts}" for mark, parts in ((">", whole), ("", lines)) if parts]
-        files.setdefault(f"g{len(members):02}", []).append(file)
-        texts += [f"#{file}", *here]
-        size += sum(map(len, here))
-    if texts:
-        members[f"g{len(members):02}"] = "\n" + "\n".join(texts) + "\n"
+    members, files = in_members(((file, _of_functions(rows[file], numbers)) for file in sorted(rows)), _GROUP)
     write_packed(folder / GATES_FILE, {"releases": releases, "files": files, "gates": list(numbers)}, members)
+
+
+def _of_functions(functions: Mapping[str, Mapping[str, Spans]], numbers: dict[str, int]) -> list[str]:
+    out: list[str] = []
+    for function, found in sorted(functions.items()):
+        together: dict[tuple[str, int, int], list[str]] = {}
+        for digest, spans in sorted(found.items()):
+            for gates, first, last in spans:
+                key = (" ".join(sorted(map(str, gates))), first, last)
+                together.setdefault(key, []).append(digest)
+        whole = _parts({key: "" for key, all_of in together.items() if "" in all_of}, numbers)
+        lines = _parts({key: text for key, all_of in together.items() if (text := "".join(all_of))}, numbers)
+        out += [f"{mark}{function}\t{parts}" for mark, parts in ((">", whole), ("", lines)) if parts]
+    return out
 
 
 def _parts(found: Mapping[tuple[str, int, int], str], numbers: dict[str, int]) -> str:

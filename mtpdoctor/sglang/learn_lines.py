@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mtpdoctor.sglang.learn_history import Forms, is_kernel
 from mtpdoctor.sglang.lines import FIRST, LINES_FILE, digest_of, unwritten
-from mtpdoctor.sglang.packed import open_packed, write_packed
+from mtpdoctor.sglang.packed import in_members, open_packed, write_packed
 from mtpdoctor.sglang.store import release_order, sort_releases
 
 _GROUP = 400_000  # characters of one member, about
@@ -89,23 +89,15 @@ def _read(members: Iterator[str]) -> Gone:
 
 
 def _write(folder: Path, releases: list[str], gone: Gone) -> None:
-    members: dict[str, str] = {}
-    files: dict[str, list[str]] = {}
-    rows: list[str] = []
-    size = 0
-    for file in sorted(gone):
-        if size > _GROUP:
-            members[f"g{len(members):02}"] = "\n" + "\n".join(rows) + "\n"
-            rows, size = [], 0
-        functions = {name: lines for name, lines in sorted(gone[file].items()) if lines}
-        if not functions:
-            continue
-        files.setdefault(f"g{len(members):02}", []).append(file)
-        rows.append(f"#{file}")
-        for name, lines in functions.items():
-            by_release = sorted(lines.items(), key=lambda entry: (entry[1], entry[0]))
-            rows.append(f"{name} {''.join(digest + chr(FIRST + last) for digest, last in by_release)}")
-            size += len(rows[-1])
-    if rows:
-        members[f"g{len(members):02}"] = "\n" + "\n".join(rows) + "\n"
+    rows = ((file, _rows(gone[file])) for file in sorted(gone) if any(gone[file].values()))
+    members, files = in_members(rows, _GROUP)
     write_packed(folder / LINES_FILE, {"releases": releases, "files": files}, members)
+
+
+def _rows(functions: Mapping[str, Mapping[str, int]]) -> list[str]:
+    out = []
+    for name, lines in sorted(functions.items()):
+        if lines:
+            by_release = sorted(lines.items(), key=lambda entry: (entry[1], entry[0]))
+            out.append(f"{name} {''.join(digest + chr(FIRST + last) for digest, last in by_release)}")
+    return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -82,6 +82,26 @@ def open_packed(path: Path) -> Packed:
         return _opened(path, path.stat().st_mtime_ns)
     except OSError:
         return Packed(path)
+
+
+def in_members(
+    rows: Iterable[tuple[str, list[str]]], size: int
+) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """The rows of files as members of about ``size`` characters, and which files each member has."""
+    members: dict[str, str] = {}
+    files: dict[str, list[str]] = {}
+    held: list[str] = []
+    length = 0
+    for file, here in rows:
+        if length > size:
+            members[f"g{len(members):02}"] = "\n" + "\n".join(held) + "\n"
+            held, length = [], 0
+        files.setdefault(f"g{len(members):02}", []).append(file)
+        held += [f"#{file}", *here]
+        length += sum(map(len, here))
+    if held:
+        members[f"g{len(members):02}"] = "\n" + "\n".join(held) + "\n"
+    return members, files
 
 
 def write_packed(path: Path, head: Mapping[str, Any], members: Mapping[str, str]) -> None:

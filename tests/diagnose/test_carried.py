@@ -1,4 +1,4 @@
-"""The option whose value a failure names, through the command line's own report."""
+"""The option whose value a failure names, through the report of a diagnosis."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.written import left_out, required, written_values
+from mtpdoctor.diagnose.written import left_out, required, said_by, written_values
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import flag_table
@@ -26,9 +26,7 @@ def value_remedies(match: Match, case: Case) -> list[Remedy]:
 
     Captures: ``flag`` and ``value``, where the message names the option itself.
     """
-    traceback = match.traceback
-    raised = traceback is not None and traceback.exception is not None
-    text = f"{traceback.type}: {traceback.message}" if traceback is not None and raised else match.line.text
+    text = said_by(match.traceback, match.line)
     if _BAD_JSON.search(text):
         return list(_json_remedies(case, match.captures))
     if _NUMBERS.fullmatch(match.captures.get("value", "")):
