@@ -87,7 +87,7 @@ def test_every_log_has_its_label() -> None:
     for folder, labels in SETS.items():
         assert sorted(labels) == sorted(p.stem for p in folder.glob("*.log"))
     assert sum(map(len, SETS.values())) == len(LABELS), "a name is used twice"
-    assert len(FAILED) >= 246 and len(QUIET) >= 53
+    assert len(FAILED) >= 293 and len(QUIET) >= 62
 
 
 def _known_gap(name: str) -> Any:
@@ -106,7 +106,7 @@ def test_root_and_remedy(name: str) -> None:
     assert label["stage"] is None or report(name)["stage"] in label["stage"]
 
 
-@pytest.mark.parametrize("name", QUIET)
+@pytest.mark.parametrize("name", list(map(_known_gap, QUIET)))
 def test_no_false_alarm(name: str) -> None:
     said = report(name)
     assert said["outcome"] in outcomes(name)
