@@ -48,6 +48,11 @@ def sites_saying(folder: Path, message: str, exception: str = "") -> tuple[Table
     table = open_packed(folder / SITES_FILE)
     if not table.head or not message:
         return ()
+    return _sites_saying(table, message, exception)
+
+
+@lru_cache(maxsize=32)  # one diagnosis asks for the same message from several sides
+def _sites_saying(table: Packed, message: str, exception: str) -> tuple[TableSite, ...]:
     texts = _texts(table.path, table.changed)
     sized = [(literal_length(p), n) for n, p in _whole(texts, message)]
     sized = [item for item in sized if item[0] >= _LEAST]
