@@ -102,7 +102,7 @@ def build_case(
         layers.append(_of_carrier(document, command_where or "command"))
     if reading is not None and attempt is not None:
         shown = log_facts(reading, attempt)
-        layers += [shown, gpu_facts(shown), _platform_shown(attempt)]
+        layers += [shown, gpu_facts(shown), _platform_shown(attempt), _cuda_of_torch(shown)]
     if document is not None:
         layers.append(typed_arguments(document.command, command_where or "command"))
     if host is not None and not host.pretended:
@@ -124,6 +124,17 @@ def build_case(
         reconstructed=reconstructed,
         model=model,
     )
+
+
+def _cuda_of_torch(shown: Facts) -> Facts:
+    """``host.torch.cuda`` by the version that the log shows ("2.9.1+cu130")."""
+    torch = shown.fact("host.package.torch")
+    local = str(torch.value).partition("+cu")[2] if torch is not None else ""
+    if torch is None or not local.isdigit():
+        return Facts({})
+    cuda = f"{local[:-1]}.{local[-1]}"
+    values = {"host.torch.cuda": cuda, "host.torch.cuda_major": int(local[:-1])}
+    return make_facts(values, Source.LOG, torch.where)
 
 
 def _sizes(facts: Facts) -> Facts:

@@ -76,8 +76,13 @@ def diagnose(
     if given.models_here and any(c.match and asks_memory(c.match.rule) for c in causality.causes):
         case = with_model_here(case)
     diagnoses = tuple(
-        _for_this_build(
-            _diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge), cause, case
+        _with_versions(
+            _for_this_build(
+                _diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge), cause, case
+            ),
+            cause,
+            case,
+            knowledge,
         )
         for i, cause in enumerate(causality.causes)
     )
@@ -268,6 +273,12 @@ def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis
 
         fixes = ranked(fixes)  # what a rule knows of this very failure keeps its order
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
+
+
+def _with_versions(diagnosis: Diagnosis, cause: Cause, case: Case, knowledge: Knowledge) -> Diagnosis:
+    from mtpdoctor.diagnose.drift import with_drift  # only a failure needs it
+
+    return with_drift(diagnosis, cause, case, knowledge)
 
 
 def _with_printed(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:

@@ -52,6 +52,7 @@ _OTHER_WAY = {
     "xpu": "build from source with pyproject_xpu.toml",
     "cpu": "build from source with pyproject_cpu.toml",
 }  # fmt: skip
+_UPGRADE = lazy(r"Upgrade SGLang to (\d[\w.]*) or later")
 _MAKES = {"rocm": "ROCm", "npu": "Ascend", "xpu": "Intel", "cpu": "CPU"}
 _IMAGE = {
     "rocm": ("docker pull lmsysorg/sglang:latest-rocm",),
@@ -121,7 +122,11 @@ def as_here(fixes: Sequence[Fix], case: Case, cause: Cause) -> tuple[Fix, ...]:
             if not fix.edits and _NVIDIA.search(text):
                 instead.append(_image(platform, case))
             elif not fix.edits and _MAKES[platform] not in fix.title and _NVIDIA_WHEEL.search(text):
-                instead.append(own_packages(platform, case))
+                needed = _UPGRADE.match(fix.title)
+                if needed is not None:  # it says what helps: it keeps its place
+                    out.append(own_packages(platform, case, needed[1], fix.why))
+                else:
+                    instead.append(own_packages(platform, case))
             else:
                 out.append(_spelled(fix, platform))
         else:
@@ -155,10 +160,16 @@ def _image(platform: str, case: Case) -> Fix:
     )
 
 
-def own_packages(platform: str, case: Case) -> Fix:
-    """The release's image or sources for ``platform`` (rocm, npu, xpu or cpu)."""
+def own_packages(platform: str, case: Case, needed: str | None = None, why: str | None = None) -> Fix:
+    """The image or sources for ``platform`` (rocm, npu, xpu or cpu): of the release in use, or of the release ``needed``."""
     make = _MAKES[platform]
     release = f" of SGLang {case.release} or a newer release" if case.release is not None else ""
+    if needed is not None:
+        return _manual(
+            f"Upgrade SGLang to {needed} or later, by its {make} image or sources",
+            f"{why or ''} For {make}, {_OTHER_WAY[platform]}".strip(),
+            (),
+        )
     return _manual(
         f"Use SGLang's {make} image{release}, whose packages belong together"
         if platform != "cpu"

@@ -57,6 +57,7 @@ GENERATORS = (
     "keyword",
     "own-import",
     "value",
+    "versions",
 )
 
 _ID = lazy(r"MTP[0-9]{4}$")

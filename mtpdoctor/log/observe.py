@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from mtpdoctor.log import installed as _installed
+from mtpdoctor.log import package_lines as _package_lines
 from mtpdoctor.log.platforms import SAID, platform_said
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.types import Line, Observation
@@ -70,6 +71,7 @@ LITERALS = (
     "export ",
     "NCCL INFO",
     *_installed.LITERALS,
+    *_package_lines.LITERALS,
     *(literal for literal, _ in SAID),
     "GB host memory for",
     "Limits:",
@@ -198,6 +200,12 @@ def release_in(text: str) -> str | None:
     return None
 
 
+# Images that are built every day from the development branch.
+_DEVELOPMENT = lazy(
+    r"\b((?:rocm/sgl-dev|lmsysorg/sglang(?:-\w+)?|quay\.io/ascend/sglang):(?:[\w.-]*-20\d{6}[\w.-]*|(?:nightly|dev|main)[\w.-]*))"
+)
+
+
 class Observer:
     """Feed the lines of one attempt; the first line that shows a value counts (accept length: the last)."""
 
@@ -207,6 +215,7 @@ class Observer:
         self._last_ranks: dict[str, Line] = {}  # of pipeline stages, and a line of each
         self._host_pools: dict[tuple[str | None, str], tuple[float, Line]] = {}  # GB, by rank and what for
         self._limits = False  # the lines that follow are a pod's limits, not its requests
+        self._package_lines = _package_lines.PackageLines()
         self._pool_ends: list[float] = []  # free after each pool of the first rank that showed one
 
     def feed(self, line: Line) -> None:
@@ -231,15 +240,9 @@ class Observer:
             self._seen["log.accept_len"] = Observation("log.accept_len", value, line)
         if "sglang" in text.lower() and "release" not in self._seen and (release := release_in(text)):
             self._note("release", release, line)
-        if (
-            "incompatible" in text
-            or "installed " in text
-            or "==" in text
-            or "version" in text
-            or "sglang" in text
-            or "FlagOS" in text
-        ):
-            self._packages(line, text)
+        if ("sgl" in text and ":" in text) and (m := _DEVELOPMENT.search(text)):
+            self._note("log.development", m[1], line)
+        self._packages(line, text)
         self._hardware(line, text)
         self._host_memory(line, text)
 
@@ -265,9 +268,12 @@ class Observer:
 
     def _packages(self, line: Line, text: str) -> None:
         """What was installed last counts."""
-        for name, version in _installed.installed_in(text):
-            self._seen[f"host.package.{name}"] = Observation(f"host.package.{name}", version, line)
-        build = _installed.build_in(text)
+        for name, value, fills in self._package_lines.feed(line.body):
+            known = self._seen.get(name)
+            if known is not None and (fills or str(known.value).startswith(f"{value}+")):
+                continue  # pip list leaves the local part of a version out ("+cu128")
+            self._seen[name] = Observation(name, value, line)
+        build = _installed.build_in(text) if "sglang" in text or "FlagOS" in text else None
         if build is not None:
             self._note("log.build", build, line)
 

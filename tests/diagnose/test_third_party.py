@@ -8,7 +8,8 @@ import dying
 import pytest
 from dying import LOADING, SITE
 
-from mtpdoctor.log.installed import build_in, installed_in
+from mtpdoctor.log.installed import build_in
+from mtpdoctor.log.package_lines import PackageLines
 
 
 def first(error: str, frames: tuple[str, ...], *, before: str = "", **more: Any) -> dict[str, Any]:
@@ -146,7 +147,8 @@ def test_what_lies_far_up_the_stack_is_no_reason_for_advice() -> None:
     ],
 )
 def test_installed_versions_are_read_off_pips_lines(line: str, shown: dict[str, str]) -> None:
-    assert dict(installed_in(line)) == shown
+    said = {name: value for name, value, _ in PackageLines().feed(line) if name.startswith("host.package.")}
+    assert said == {f"host.package.{name}": version for name, version in shown.items()}
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,10 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.value import value_remedies
 
         return value_remedies(match, case)
+    if generator == "versions":
+        from mtpdoctor.diagnose.kinds.versions import versions_remedies
+
+        return versions_remedies(match, case)
     raise ValueError(f"no generator {generator!r}")
 
 

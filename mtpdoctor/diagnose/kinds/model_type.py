@@ -22,10 +22,11 @@ from mtpdoctor.sglang.architectures import (
     transformers_pin,
     transformers_type,
 )
-from mtpdoctor.sglang.releases import newest_release
+from mtpdoctor.sglang.releases import known_releases, newest_release
 
 _NAME = lazy(r"[\w.+-]+$")
 _LIKE = 0.85  # how alike two names must be for one to be a misspelling of the other
+_SOON = 3  # releases after the one that a development state is named after
 _ALONE = (
     "SGLang imports names from the transformers that it pins and patches its classes: another version can end in "
     "ImportError at start or in wrong settings, and this release may have no class for the model"
@@ -86,17 +87,19 @@ def model_type_remedies(match: Match, case: Case) -> list[Remedy]:
     said = _sentence(wanted)
     if wanted.here:
         return _as_pinned(wanted)
-    remedies: list[Remedy] = []
+    remedies: list[Remedy] = [alone] if (alone := _transformers_alone(wanted, case)) is not None else []
     upgraded = wanted.upgraded
     if upgraded is not None:
         pin = transformers_pin(upgraded)
         brings = "which reads it" if wanted.own.has(upgraded) else f"which brings transformers {pin}"
-        why = f"{said} {_class_said(wanted, upgraded)}Upgrading transformers alone breaks the pin: {_ALONE}"
+        why = f"{said} {_class_said(wanted, upgraded)}"
+        if not remedies:
+            why += f"Upgrading transformers alone breaks the pin: {_ALONE}"
         remedies.append(upgrade(upgraded, brings, why))
     elif wanted.theirs.spans:
         first = wanted.theirs.first
         remedies.append(development(said))
-        if wanted.theirs.at(wanted.theirs.known[-1]) is not None:
+        if wanted.theirs.at(wanted.theirs.known[-1]) is not None and len(remedies) == 1:
             remedies.append(
                 Remedy(
                     title=f"Try transformers {first} or later with this SGLang, at your own risk",
@@ -109,7 +112,50 @@ def model_type_remedies(match: Match, case: Case) -> list[Remedy]:
     remedies += _misspelt(wanted)
     if not remedies:
         remedies.append(development(said))
+    if not wanted.theirs.spans and not wanted.own.spans:
+        remedies.append(_LOOK)
     return remedies
+
+
+_LOOK = Remedy(
+    title="Check model_type in config.json",
+    safety=Safety.MANUAL,
+    why="a converted checkpoint may carry a wrong name",
+    run=(
+        'python -c "import json,sys; c=json.load(open(sys.argv[1])); '
+        "print(c.get('model_type'), c.get('architectures'), c.get('auto_map'))\" MODEL/config.json",
+    ),
+)
+
+
+def _transformers_alone(wanted: Wanted, case: Case) -> Remedy | None:
+    """A newer transformers, where this SGLang has a class for the model, or is a development state that may have it."""
+    first = wanted.theirs.first
+    if first is None or wanted.theirs.at(wanted.theirs.known[-1]) is None:
+        return None
+    classes = classes_of(wanted.name)
+    native = next((name for name in classes if architecture(name).has(wanted.release)), None) if wanted.release else None
+    state = case.facts.fact("log.development")
+    if native is None and (state is None or not _may_have(classes, wanted.release)):
+        return None
+    has = f"SGLang {wanted.words} has a class for it ({native}), and only its transformers is too old"
+    if native is None and state is not None:
+        has = f"{state.value} is a development state, which may have the class ({classes[0]}) before the next release has it"
+    return Remedy(
+        title=f"Install transformers {first} or later, which knows {wanted.name}",
+        safety=Safety.MANUAL,
+        why=f"{_sentence(wanted)} {has}.",
+        run=(f"pip install 'transformers=={first}'   # or a later one", "python -m pip check"),
+        risk="SGLang imports names from the transformers that it pins; another version can end in ImportError at start",
+    )
+
+
+def _may_have(classes: tuple[str, ...], release: Release | None) -> bool:
+    """Does one of the next two releases have a class for it?"""
+    if release is None:
+        return bool(classes)
+    later = [r for r in known_releases() if r > release][:_SOON]
+    return any(architecture(name).has(r) for name in classes for r in later)
 
 
 def _sentence(wanted: Wanted) -> str:

@@ -1,0 +1,101 @@
+"""Names and versions in the commands of fixes, as this SGLang release and the CUDA of its torch have them.
+
+A rule stands for many releases: it says ``pip install sgl-kernel``, ``NAME==PINNED`` or ``pip check``. What the release in use
+pins is put in; a package of one CUDA is named as the torch of the log needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from mtpdoctor.diagnose.drift.found import pins_of
+from mtpdoctor.patterns import lazy
+from mtpdoctor.records import replace
+from mtpdoctor.sglang.torch_versions import cuda_of
+
+if TYPE_CHECKING:
+    from mtpdoctor.case import Case
+    from mtpdoctor.diagnose.types import Fix
+
+_INSTALL = lazy(r"\bpip3? install\b")
+_NEWER = lazy(r"\s(?:--upgrade|-U|--pre)\b")
+_WORD = lazy(r"(?<=\s)(['\"]?)([A-Za-z][\w.-]*)(\[[\w,-]*\])?(==(?:PINNED|VERSION|X\.Y\.Z))?\1(?=\s|$)")
+_COMMENT = lazy(r"\s+#[^\n]*$")
+_LOOKS = lazy(r"pip3? (?:check|list|show)\b|importlib\.metadata|^python3? -c|^grep |check_env")
+_OF_CUDA = lazy(r"\bnvidia-([a-z-]+?)-cu1[23]\b")
+_IMAGE = lazy(r":v\d+\.\d+\.\d[\w.]*")
+_KERNELS = {"sgl-kernel": "sglang-kernel", "sglang-kernel": "sgl-kernel"}
+# From CUDA 13 on these have no number in their names.
+_PLAIN_IN_13 = frozenset({"cublas", "cuda-runtime", "cuda-nvrtc", "cuda-cupti", "nvjitlink", "cufft", "curand", "cusolver", "cusparse", "nvtx"})  # fmt: skip
+_MOST = 4  # packages in a command that is put together
+
+
+def as_pinned(fixes: Sequence[Fix], blamed: Sequence[str], case: Case) -> tuple[Fix, ...]:
+    """The fixes with exact names and versions; ``blamed``: distributions that the failure lies in."""
+    pins, cuda = pins_of(case), cuda_major(case)
+    if not pins and cuda is None:
+        return tuple(fixes)
+    return tuple(_exact(fix, pins, cuda, blamed, case) if fix.run and not fix.edits else fix for fix in fixes)
+
+
+def cuda_major(case: Case) -> str | None:
+    """The major release of CUDA ("12", "13") that torch is built for, where the log shows it: by its version, or by the
+    names of NVIDIA's packages beside it."""
+    torch = case.facts.look("host.package.torch")
+    if isinstance(torch, str) and "+" in torch:
+        cuda = cuda_of(torch)
+        return cuda.partition(".")[0] if cuda else None
+    majors = {
+        name[-2:]
+        for name in case.facts
+        if name.startswith("host.package.nvidia-") and name.endswith(("-cu12", "-cu13")) and case.facts.look(name)
+    }
+    return majors.pop() if len(majors) == 1 else None
+
+
+def _exact(fix: Fix, pins: Mapping[str, str], cuda: str | None, blamed: Sequence[str], case: Case) -> Fix:
+    run = [_line(line, pins, cuda, case) for line in fix.run]
+    if not any(_INSTALL.search(line) for line in run) and any("pip check" in line for line in run):
+        wanted = [name + pins[name] for name in blamed if pins.get(name, "").startswith("==")][:_MOST]
+        if wanted and all(_LOOKS.search(line) for line in run):
+            run.append(f"pip install {' '.join(wanted)}   # what SGLang {case.release} pins")
+    return fix if tuple(run) == fix.run else replace(fix, run=tuple(run))
+
+
+def _line(line: str, pins: Mapping[str, str], cuda: str | None, case: Case) -> str:
+    if "or the tag of the release in use" in line and case.release is not None and case.release_is_certain:
+        return _COMMENT.sub("", _IMAGE.sub(f":v{case.release}", line))
+    if not _INSTALL.search(line):
+        return line
+    if cuda is not None and (renamed := _OF_CUDA.sub(lambda m: _of_cuda(m[1], cuda), line)) != line:
+        line = _COMMENT.sub("", renamed)
+    elif cuda is not None and (m := _OF_CUDA.search(line)) is not None and "#" in line and "cu1" in line[m.end() :]:
+        line = _COMMENT.sub("", line)  # it tells the name for the other CUDA
+    if _NEWER.search(line):
+        return line
+    head, mark, tail = line.partition("install ")
+    code, comment = _split_comment(tail)
+    exact = _WORD.sub(lambda m: _pinned(m[1], m[2], m[3] or "", m[4], pins), " " + code)[1:]
+    if exact == code:
+        return line
+    return head + mark + exact + ("" if "pins" in comment or "kernel" in comment else comment)
+
+
+def _split_comment(text: str) -> tuple[str, str]:
+    found = _COMMENT.search(text)
+    return (text[: found.start()], text[found.start() :]) if found else (text, "")
+
+
+def _pinned(quote: str, name: str, extra: str, placeholder: str | None, pins: Mapping[str, str]) -> str:
+    wanted = name.lower().replace("_", "-")
+    if wanted not in pins and _KERNELS.get(wanted) in pins:
+        wanted = _KERNELS[wanted]
+    spec = pins.get("nvidia-cutlass-dsl" if wanted.startswith("nvidia-cutlass-dsl-libs") else wanted, "")
+    if not spec.startswith("==") or "," in spec:
+        return f"{quote}{name}{extra}{placeholder or ''}{quote}"
+    return f"{quote}{wanted}{extra}{spec}{quote}"
+
+
+def _of_cuda(stem: str, cuda: str) -> str:
+    return f"nvidia-{stem}" if cuda == "13" and stem in _PLAIN_IN_13 else f"nvidia-{stem}-cu{cuda}"
