@@ -28,4 +28,3 @@ def build_in(text: str) -> str | None:
             return name
     local = _LOCAL.search(text) if "+" in text else None
     return f"sglang {local[1]}" if local else None
-

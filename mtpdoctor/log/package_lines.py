@@ -76,7 +76,9 @@ _CONFLICT = lazy(
     r"([A-Za-z0-9][\w.-]*) (\d\S*) (?:requires|has requirement) ([\w.-]+)(?:\[[\w,-]*\])?([^;`]{0,80}?)(?:;.{0,200}?)?, "
     r"but you have ([\w.-]+) (\d\S*?)(?: which is incompatible)?\.?\s*$"
 )
-_LACKING = lazy(r"([A-Za-z0-9][\w.-]*) (\d\S*) requires ([\w.-]+)(?:\[[\w,-]*\])?[^,]{0,200}, which is not installed")
+_LACKING = lazy(
+    r"([A-Za-z0-9][\w.-]*) (\d\S*) requires ([\w.-]+)(?:\[[\w,-]*\])?[^,]{0,200}, which is not installed"
+)
 _UV_CONFLICT = lazy(
     r"package `([\w.-]+)` requires `([\w.-]+?)((?:[=<>!~]=?|===)[^`;]{1,80})(?:;[^`]*)?`, but `(\d[\w.+!-]*)` is installed"
 )
@@ -128,8 +130,8 @@ class PackageLines:
         for name, version in _said(body):
             yield from self._have(name, version)
         if "==" in body and (command := _COMMAND.search(body)) is not None:
-            for found in _WORD.finditer(command[1]):
-                yield from self._have(found[1], found[2])
+            for word in _WORD.finditer(command[1]):
+                yield from self._have(word[1], word[2])
         if "dist-info" in body and (found := _DIST_INFO.search(body)) is not None:
             yield from self._have(found[1], found[2], True)
         if "No matching distribution found" in body and (found := _NO_SUCH.search(body)) is not None:
@@ -178,8 +180,8 @@ class PackageLines:
 def _said(body: str) -> Iterator[tuple[str, str]]:
     """(distribution, version) pairs of one line of a list, a summary or a message."""
     if "Successfully installed " in body:
-        for m in _INSTALLED.finditer(body.partition("Successfully installed ")[2]):
-            yield m[1], m[2]
+        for found in _INSTALLED.finditer(body.partition("Successfully installed ")[2]):
+            yield found[1], found[2]
     elif (m := _FREEZE.match(body)) is not None:
         yield m[1], m[2]
     elif (m := _TABLE.match(body)) is not None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from mtpdoctor.diagnose.drift.blame import Blame
     from mtpdoctor.diagnose.drift.found import Drift
     from mtpdoctor.diagnose.types import Diagnosis, Fix
-    from mtpdoctor.log.types import Line
     from mtpdoctor.kb.load import Knowledge
+    from mtpdoctor.log.types import Line
 
 RULE = "MTP1993"
 _SURE = 0.85  # the log says what is asked, or a compiled library lacks a symbol
@@ -62,9 +62,16 @@ def explaining_of(drifts: tuple[Drift, ...], blame: Blame) -> tuple[Drift, ...]:
     fitting = []
     for drift in drifts:
         both = drift.owner in blame.packages
-        if drift.name not in blame.packages or (not drift.far and drift.asked_where is None and blame.kind is not Kind.CHECK):
+        if drift.name not in blame.packages or (
+            not drift.far and drift.asked_where is None and blame.kind is not Kind.CHECK
+        ):
             continue
-        if blame.kind is Kind.SYMBOL and drift.name != "torch" and not both and drift.name not in blame.packages[:2]:
+        if (
+            blame.kind is Kind.SYMBOL
+            and drift.name != "torch"
+            and not both
+            and drift.name not in blame.packages[:2]
+        ):
             continue
         fitting.append((not both, blame.packages.index(drift.name), drift))
     fitting.sort(key=lambda row: row[:2])
@@ -82,8 +89,8 @@ def _told(
     case: Case,
     knowledge: Knowledge,
 ) -> Diagnosis:
-    from mtpdoctor.diagnose.drift.commands import install_remedy, reason
     from mtpdoctor.diagnose.drift.blame import Kind
+    from mtpdoctor.diagnose.drift.commands import install_remedy, reason
     from mtpdoctor.diagnose.remedies import fix_of
 
     first = drifts[0]
@@ -107,7 +114,7 @@ def _told(
             confidence=_SURE if sure else _LIKELY,
             cause=f"{said} The failure lies in {_in_words(first, blame)}, as when versions do not belong together.",
             misleading=None,
-            fixes=_first(fix, diagnosis.fixes),
+            fixes=_first(fix, diagnosis.fixes, first),
         )
     doing = [f for f in diagnosis.fixes if f.edits]
     leads = sure or blame.kind in (Kind.MODEL_TYPE, Kind.IMPORT) or not doing
@@ -115,7 +122,7 @@ def _told(
         diagnosis,
         evidence=evidence,
         cause=f"{diagnosis.cause} {said}",
-        fixes=_first(fix, diagnosis.fixes) if leads else (*diagnosis.fixes, fix),
+        fixes=_first(fix, diagnosis.fixes, first) if leads else (*diagnosis.fixes, fix),
     )
 
 
@@ -140,5 +147,10 @@ def _in_words(drift: Drift, blame: Blame) -> str:
     return f"{drift.name} or between it and {other}"
 
 
-def _first(fix: Fix, fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
-    return (fix, *(f for f in fixes if f.run[:1] != fix.run[:1] or f.edits))
+def _first(fix: Fix, fixes: tuple[Fix, ...], drift: Drift) -> tuple[Fix, ...]:
+    """``fix``, then the others but those that install the same."""
+    same = f"{drift.name}{drift.spec}"
+    return (
+        fix,
+        *(f for f in fixes if f.edits or not any(same in line for line in f.run if "install" in line)),
+    )

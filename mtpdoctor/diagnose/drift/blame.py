@@ -42,7 +42,9 @@ _IMPORT = lazy(
     r"cannot import name '\w+' from (?:partially initialized module )?'([\w.]+)'|No module named '([\w]+\.[\w.]+)'"
 )
 _MODULE = lazy(r"module '([\w.]+)' has no attribute|'_OpNamespace' '(\w+)' object has no attribute")
-_OPERATOR = lazy(r"operator (torchvision|torchaudio|torchao|sgl_kernel|_C)::\w+ does not exist|No such operator (\w+)::\w+")
+_OPERATOR = lazy(
+    r"operator (torchvision|torchaudio|torchao|sgl_kernel|_C)::\w+ does not exist|No such operator (\w+)::\w+"
+)
 _REQUIRED = lazy(
     r"(?P<name>[A-Za-z][\w-]*)\s*(?:>=|==|<=|<|>|~=|!=)[^ ]* is required for a normal functioning|"
     r"\b(?P<other>[a-z][\w-]*) is installed with version|(?i:version of (?P<third>[a-z][\w-]*) (?:is|must|should|needs))|"
@@ -56,11 +58,15 @@ _LIBRARIES = {
     "cublas": ("nvidia-cublas-cu12", "nvidia-cublas"),
     "__nvJitLink": ("nvidia-nvjitlink-cu12", "nvidia-nvjitlink"),
 }
-_KINDS = frozenset({"AttributeError", "TypeError", "ImportError", "ModuleNotFoundError", "NotImplementedError", "NameError"})
+_KINDS = frozenset(
+    {"AttributeError", "TypeError", "ImportError", "ModuleNotFoundError", "NotImplementedError", "NameError"}
+)
 # Exceptions that a library makes of a wrong use of another.
 _OF_OTHERS = frozenset({"InductorError", "CompilationError", "BackendCompilerFailed", "StrictDataclassFieldValidationError",
                         "StrictDataclassDefinitionError", "ValidationError", "DSLRuntimeError", "UnsupportedOperation"})  # fmt: skip
-_NEVER = frozenset({"sglang", "uvloop", "asyncio", "click", "typer", "concurrent", "multiprocessing", "fastapi", "starlette"})
+_NEVER = frozenset(
+    {"sglang", "uvloop", "asyncio", "click", "typer", "concurrent", "multiprocessing", "fastapi", "starlette"}
+)
 # What one calls of a package, by which its name shows where no frame is in it.
 _CALLED = (
     ("flashinfer", lazy(r"\bflashinfer\b|\btrtllm_\w+\(|\bBatch(?:Decode|Prefill|MLA)\w+|\bcutlass_fused_moe|\bmm_fp4\b|\bfp4_quantize\b")),
@@ -82,10 +88,16 @@ _CALLED = (
     ("torch", lazy(r"\btorch\._(?:inductor|dynamo)|torch/_(?:inductor|dynamo)/")),
 )  # fmt: skip
 # What calls SGLang's code back, and raises nothing of its own.
-_WRAPPER = lazy(r"/torch/(?:nn/modules/module|utils/_contextlib|utils/_device|_ops|cuda/graphs|multiprocessing/\w+)\.py")
-_CALL = lazy(r"\(\) (?:got (?:an unexpected keyword|multiple values)|missing \d+ required|takes (?:from )?\d+)|incompatible function")
+_WRAPPER = lazy(
+    r"/torch/(?:nn/modules/module|utils/_contextlib|utils/_device|_ops|cuda/graphs|multiprocessing/\w+)\.py"
+)
+_CALL = lazy(
+    r"\(\) (?:got (?:an unexpected keyword|multiple values)|missing \d+ required|takes (?:from )?\d+)|incompatible function"
+)
 _CLASS = lazy(r"'\w+(?:Config|Tokenizer|TokenizerFast|Processor)' object has no attribute")
-_NOTHING = lazy(r"'NoneType' object|for [-+*/]=?: 'NoneType'|\bNoneType\b.{0,40}\b(?:subscriptable|iterable|callable)")
+_NOTHING = lazy(
+    r"'NoneType' object|for [-+*/]=?: 'NoneType'|\bNoneType\b.{0,40}\b(?:subscriptable|iterable|callable)"
+)
 
 
 def blame_of(text: str, kind: str, frames: tuple[Frame, ...]) -> Blame | None:
@@ -120,7 +132,9 @@ def _of_symbol(library: str, symbol: str, frames: tuple[Frame, ...]) -> Blame:
     module = place[1] if place else library.rpartition("/")[2].partition(".")[0]
     if not place and (near := next(_lying_in(frames), None)):
         module = near
-    module = {"common_ops": "sgl_kernel", "flash_ops": "sgl_kernel", "spatial_ops": "sgl_kernel"}.get(module, module)
+    module = {"common_ops": "sgl_kernel", "flash_ops": "sgl_kernel", "spatial_ops": "sgl_kernel"}.get(
+        module, module
+    )
     provider = [name for name, pattern in _CALLED if name in ("tvm_ffi", "numpy") and pattern.search(symbol)]
     if _OF_TORCH.match(symbol):
         provider.append("torch")
@@ -162,7 +176,11 @@ def _distributions(modules: Iterable[str]) -> Iterator[str]:
 
 _PARTS = {
     "flashinfer": ("flashinfer-cubin", "flashinfer-jit-cache"),
-    "cutlass": ("nvidia-cutlass-dsl-libs-base", "nvidia-cutlass-dsl-libs-cu13", "nvidia-cutlass-dsl-libs-cu12"),
+    "cutlass": (
+        "nvidia-cutlass-dsl-libs-base",
+        "nvidia-cutlass-dsl-libs-cu13",
+        "nvidia-cutlass-dsl-libs-cu12",
+    ),
     "sgl_kernel": ("sgl-kernel-cpu", "sgl-kernel-npu"),
     "triton": ("triton",),
     "transformers": ("tokenizers", "huggingface-hub"),

@@ -24,7 +24,7 @@ def install_remedy(drifts: Sequence[Drift], case: Case) -> Remedy:
         title=f"Install {' '.join(wanted)} in place of {have}",
         safety=Safety.MANUAL,
         why="; ".join(dict.fromkeys(reason(d) for d in drifts)),
-        run=(_pip(wanted, case), *_other_parts(drifts)),
+        run=(*_pip(wanted, case), *_other_parts(drifts)),
         risk="what else uses this Python may need the other version; use an environment of its own then",
     )
 
@@ -33,7 +33,9 @@ def reason(drift: Drift) -> str:
     """In words, with where the log shows it."""
     asked = f" ({drift.asked_where})" if drift.asked_where and drift.asked_where != drift.where else ""
     if drift.why == "built" and drift.owner in PUBLISHED:
-        return f"{drift.asker}{asked} was published for torch {drift.spec[2:]}, by SGLang's releases that pin it"
+        return (
+            f"{drift.asker}{asked} was published for torch {drift.spec[2:]}, by SGLang's releases that pin it"
+        )
     if drift.why == "built":
         return f"{drift.asker} was compiled against torch {drift.spec[2:]}{asked}"
     return f"{drift.asker} asks for {drift.name}{drift.spec}{asked}"
@@ -53,26 +55,59 @@ def index_of(version: str, case: Case) -> str | None:
 
 def _requirements(drifts: Sequence[Drift], case: Case) -> list[str]:
     out = [d.name + d.spec for d in drifts]
+    shown = packages_shown(case)
+    flashinfer = next((d.exact for d in drifts if d.name == "flashinfer-python"), None)
+    for part in ("flashinfer-cubin", "flashinfer-jit-cache"):
+        if flashinfer is not None and shown.get(part, (flashinfer,))[0].partition("+")[0] != flashinfer:
+            out.append(f"{part}=={flashinfer}")
     torch = next((d.exact for d in drifts if d.name == "torch"), None)
     if torch is not None:  # these hold code that was compiled against it
-        shown, pins = packages_shown(case), pins_of(case)
+        pins = pins_of(case)
         beside = asked_by_torch(torch)
         for name in ("torchvision", "torchaudio"):
-            if name not in {d.name for d in drifts} and name in beside and (name in shown or name in pins or name == "torchvision"):
+            if (
+                name not in {d.name for d in drifts}
+                and name in beside
+                and (name in shown or name in pins or name == "torchvision")
+            ):
                 out.append(name + beside[name])
-    return out
+    return list(dict.fromkeys(out))
 
 
-def _pip(wanted: Sequence[str], case: Case) -> str:
-    line = f"pip install {' '.join(shlex.quote(w) for w in wanted)}"
+def _pip(wanted: Sequence[str], case: Case) -> tuple[str, ...]:
+    """What lies in an index of its own gets a command of its own."""
+    groups: dict[str | None, list[str]] = {}
     torch = next((w[7:] for w in wanted if w.startswith("torch==")), None)
-    index = index_of(torch, case) if torch is not None else None
-    return f"{line} --index-url {index}" if index else line
+    for requirement in wanted:
+        index = index_of(torch, case) if torch is not None and requirement.startswith("torch") else None
+        if requirement.startswith(tuple(f"{name}==" for name in PUBLISHED)):
+            index = _kernel_index(case)
+        elif requirement.startswith("flashinfer-jit-cache==") and (cuda := _cuda(case)):
+            index = f"https://flashinfer.ai/whl/cu{cuda.replace('.', '')}"
+        groups.setdefault(index, []).append(shlex.quote(requirement))
+    return tuple(
+        f"pip install {' '.join(names)}" + (f" --index-url {index}" if index else "")
+        for index, names in groups.items()
+    )
+
+
+def _cuda(case: Case) -> str | None:
+    cuda = case.facts.look("host.torch.cuda")
+    return cuda if isinstance(cuda, str) else None
+
+
+def _kernel_index(case: Case) -> str | None:
+    """The kernel package on the usual index is for the CUDA of the torch that the release pins; another has its own."""
+    cuda, pinned = _cuda(case), pins_of(case).get("torch", "").removeprefix("==")
+    usual = cuda_of(pinned) if pinned else None
+    if cuda is None or usual is None or cuda.partition(".")[0] == usual.partition(".")[0]:
+        return None
+    return f"https://docs.sglang.ai/whl/{'cu130' if cuda.startswith('13') else 'cu129'}/"
 
 
 def _other_parts(drifts: Sequence[Drift]) -> tuple[str, ...]:
     if any(d.name.startswith("flashinfer") for d in drifts):
-        return ("pip list | grep -i flashinfer   # flashinfer-cubin and flashinfer-jit-cache have to be of the same version",)
+        return ("pip list | grep -i flashinfer   # all of its packages have to be of the same version",)
     return ("pip check",)
 
 
@@ -80,8 +115,10 @@ def _rebuild(drift: Drift, case: Case) -> Remedy:
     """A kernel package that the log shows being compiled against another torch than the one it runs with."""
     here = drift.have.partition("+")[0]
     cpu = "cpu" in drift.owner or case.facts.look("host.platform") == "cpu"
-    prepare = ("cd sgl-kernel && cp pyproject_cpu.toml pyproject.toml",) if cpu and drift.owner in KERNELS else (
-        f"cd {drift.owner}   # its sources",
+    prepare = (
+        ("cd sgl-kernel && cp pyproject_cpu.toml pyproject.toml",)
+        if cpu and drift.owner in KERNELS
+        else (f"cd {drift.owner}   # its sources",)
     )
     return Remedy(
         title=f"Compile {drift.owner} again, against the torch {drift.have} that is installed",

@@ -6,13 +6,15 @@ pins is put in; a package of one CUDA is named as the torch of the log needs it.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mtpdoctor.diagnose.drift.found import pins_of
+from mtpdoctor.diagnose.drift.found import PUBLISHED, pins_of
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import replace
-from mtpdoctor.sglang.torch_versions import cuda_of
+from mtpdoctor.sglang.packages import moving
+from mtpdoctor.sglang.torch_versions import asked_by_torch, cuda_of
 
 if TYPE_CHECKING:
     from mtpdoctor.case import Case
@@ -28,15 +30,57 @@ _IMAGE = lazy(r":v\d+\.\d+\.\d[\w.]*")
 _KERNELS = {"sgl-kernel": "sglang-kernel", "sglang-kernel": "sgl-kernel"}
 # From CUDA 13 on these have no number in their names.
 _PLAIN_IN_13 = frozenset({"cublas", "cuda-runtime", "cuda-nvrtc", "cuda-cupti", "nvjitlink", "cufft", "curand", "cusolver", "cusparse", "nvtx"})  # fmt: skip
-_MOST = 4  # packages in a command that is put together
+# Of a fix that says to bring something to what SGLang asks for: all of them, or those that its title names.
+_ASKS = lazy(r"\bpin(?:s|ned)?\b|\basks? for\b|this release|belong")
+_ALL = lazy(r"\bthe packages\b|\bas one set\b")
+_MEANT = tuple(
+    (lazy(pattern), names)
+    for pattern, names in (
+        (r"\btransformers\b", ("transformers",)),
+        (r"\b(?:PyTorch|torch)\b", ("torch",)),
+        (r"\bTriton\b", ("triton",)),
+        (r"(?i)\bkernel package\b|\bsgl-kernel\b", PUBLISHED),
+        (r"(?i)\bflashinfer\b", ("flashinfer-python", "flashinfer-cubin")),
+        (r"\bxgrammar\b|\bgrammar package\b", ("xgrammar",)),
+        (r"\boutlines\b", ("outlines",)),
+        (r"\btokenizers\b", ("tokenizers", "transformers")),
+        (r"\bdeep_gemm\b", ("sgl-deep-gemm",)),
+        (r"\btvm-ffi\b", ("apache-tvm-ffi", "tilelang")),
+        (r"\bcompressed-tensors\b", ("compressed-tensors",)),
+    )
+)
+_FILES = {"flash_attn_2_cuda": "flash-attn"}  # a compiled module, and the distribution that has it
+_UNINSTALL = lazy(r"\bpip3? (?:un)?install\b")
+_MOST = 6  # packages in a command that is put together
 
 
 def as_pinned(fixes: Sequence[Fix], blamed: Sequence[str], case: Case) -> tuple[Fix, ...]:
     """The fixes with exact names and versions; ``blamed``: distributions that the failure lies in."""
-    pins, cuda = pins_of(case), cuda_major(case)
+    if not any(fix.run and not fix.edits for fix in fixes):
+        return tuple(fixes)
+    pins, cuda = _wider(pins_of(case), case), cuda_major(case)
     if not pins and cuda is None:
         return tuple(fixes)
     return tuple(_exact(fix, pins, cuda, blamed, case) if fix.run and not fix.edits else fix for fix in fixes)
+
+
+def _wider(pins: Mapping[str, str], case: Case) -> Mapping[str, str]:
+    """With what those that are pinned ask for in turn: torch of Triton and its sisters, FlashInfer of its other parts."""
+    if not pins:
+        return pins
+    wider = dict(pins)
+    if "torch" in pins:
+        torch = case.facts.look("host.package.torch")
+        asked = asked_by_torch(torch if isinstance(torch, str) else pins["torch"].removeprefix("=="))
+        wider |= {
+            name: spec for name, spec in asked.items() if name in ("triton", "torchvision", "torchaudio")
+        }
+    if "flashinfer-python" in pins:
+        for part in ("flashinfer-cubin", "flashinfer-jit-cache"):
+            wider.setdefault(part, pins["flashinfer-python"])
+    if case.release is not None and case.release_is_certain:
+        wider["sglang"] = f"=={case.release}"
+    return wider
 
 
 def cuda_major(case: Case) -> str | None:
@@ -49,7 +93,9 @@ def cuda_major(case: Case) -> str | None:
     majors = {
         name[-2:]
         for name in case.facts
-        if name.startswith("host.package.nvidia-") and name.endswith(("-cu12", "-cu13")) and case.facts.look(name)
+        if name.startswith("host.package.nvidia-")
+        and name.endswith(("-cu12", "-cu13"))
+        and case.facts.look(name)
     }
     return majors.pop() if len(majors) == 1 else None
 
@@ -57,20 +103,40 @@ def cuda_major(case: Case) -> str | None:
 def _exact(fix: Fix, pins: Mapping[str, str], cuda: str | None, blamed: Sequence[str], case: Case) -> Fix:
     run = [_line(line, pins, cuda, case) for line in fix.run]
     if not any(_INSTALL.search(line) for line in run) and any("pip check" in line for line in run):
-        wanted = [name + pins[name] for name in blamed if pins.get(name, "").startswith("==")][:_MOST]
-        if wanted and all(_LOOKS.search(line) for line in run):
-            run.append(f"pip install {' '.join(wanted)}   # what SGLang {case.release} pins")
+        names = _meant(fix, pins, blamed)
+        wanted = [shlex.quote(name + pins[name]) for name in names if name != "sglang"][:_MOST]
+        if wanted and case.release is not None:
+            run.append(f"pip install {' '.join(wanted)}   # what SGLang {case.release} asks for")
     return fix if tuple(run) == fix.run else replace(fix, run=tuple(run))
 
 
+def _meant(fix: Fix, pins: Mapping[str, str], blamed: Sequence[str]) -> list[str]:
+    """Distributions that a fix which only looks speaks of, where it speaks of what SGLang asks for."""
+    if not _ASKS.search(f"{fix.title} {fix.why}"):
+        return []
+    if _ALL.search(fix.title):
+        lying = [name for name in blamed if name in pins]
+        return lying or [name for name in ("torch", *moving()) if pins.get(name, "").startswith("==")]
+    found = [name for word, names in _MEANT if word.search(fix.title) for name in names if name in pins]
+    return list(dict.fromkeys(found))
+
+
 def _line(line: str, pins: Mapping[str, str], cuda: str | None, case: Case) -> str:
+    if _UNINSTALL.search(line):
+        for module, name in _FILES.items():
+            line = line.replace(module, name)
     if "or the tag of the release in use" in line and case.release is not None and case.release_is_certain:
         return _COMMENT.sub("", _IMAGE.sub(f":v{case.release}", line))
     if not _INSTALL.search(line):
         return line
     if cuda is not None and (renamed := _OF_CUDA.sub(lambda m: _of_cuda(m[1], cuda), line)) != line:
         line = _COMMENT.sub("", renamed)
-    elif cuda is not None and (m := _OF_CUDA.search(line)) is not None and "#" in line and "cu1" in line[m.end() :]:
+    elif (
+        cuda is not None
+        and (m := _OF_CUDA.search(line)) is not None
+        and "#" in line
+        and "cu1" in line[m.end() :]
+    ):
         line = _COMMENT.sub("", line)  # it tells the name for the other CUDA
     if _NEWER.search(line):
         return line
@@ -92,6 +158,8 @@ def _pinned(quote: str, name: str, extra: str, placeholder: str | None, pins: Ma
     if wanted not in pins and _KERNELS.get(wanted) in pins:
         wanted = _KERNELS[wanted]
     spec = pins.get("nvidia-cutlass-dsl" if wanted.startswith("nvidia-cutlass-dsl-libs") else wanted, "")
+    if placeholder and spec and not spec.startswith("=="):
+        return shlex.quote(f"{wanted}{extra}{spec}")
     if not spec.startswith("==") or "," in spec:
         return f"{quote}{name}{extra}{placeholder or ''}{quote}"
     return f"{quote}{wanted}{extra}{spec}{quote}"

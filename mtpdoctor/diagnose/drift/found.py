@@ -71,7 +71,10 @@ def packages_shown(case: Case) -> dict[str, tuple[str, str]]:
     for name in case.facts:
         fact = case.facts.fact(name)
         if name.startswith(_PACKAGE) and fact is not None and isinstance(fact.value, str):
-            out[name[len(_PACKAGE) :]] = (fact.value, _place(fact.where, case) if fact.source is Source.LOG else "")
+            out[name[len(_PACKAGE) :]] = (
+                fact.value,
+                _place(fact.where, case) if fact.source is Source.LOG else "",
+            )
     return out
 
 
@@ -153,7 +156,13 @@ def _built_for(case: Case, have: Mapping[str, tuple[str, str]]) -> Iterator[Drif
         if not meets(torch[0], f"=={str(used.value).partition('+')[0]}"):
             version = have.get(str(built.value), ("", ""))[0]
             yield Drift(
-                "torch", *torch, f"=={used.value}", str(built.value), version, _place(used.where, case), "built"
+                "torch",
+                *torch,
+                f"=={used.value}",
+                str(built.value),
+                version,
+                _place(used.where, case),
+                "built",
             )
         return
     if not _is_cuda(case):
@@ -161,7 +170,9 @@ def _built_for(case: Case, have: Mapping[str, tuple[str, str]]) -> Iterator[Drif
     for name in PUBLISHED:
         if name in have and (wanted := torch_of_kernel(name, have[name][0])) is not None:
             if not meets(torch[0], f"=={wanted}"):
-                yield Drift("torch", *torch, f"=={wanted}", name, have[name][0], have[name][1] or None, "built")
+                yield Drift(
+                    "torch", *torch, f"=={wanted}", name, have[name][0], have[name][1] or None, "built"
+                )
             return
 
 

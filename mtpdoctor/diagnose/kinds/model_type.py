@@ -134,7 +134,11 @@ def _transformers_alone(wanted: Wanted, case: Case) -> Remedy | None:
     if first is None or wanted.theirs.at(wanted.theirs.known[-1]) is None:
         return None
     classes = classes_of(wanted.name)
-    native = next((name for name in classes if architecture(name).has(wanted.release)), None) if wanted.release else None
+    native = (
+        next((name for name in classes if architecture(name).has(wanted.release)), None)
+        if wanted.release
+        else None
+    )
     state = case.facts.fact("log.development")
     if native is None and (state is None or not _may_have(classes, wanted.release)):
         return None

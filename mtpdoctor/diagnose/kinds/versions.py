@@ -55,14 +55,16 @@ def _blamed(match: Match) -> list[str]:
 
 def _unknown(match: Match) -> Remedy:
     """The release, or what it asks for on this platform, is not known."""
-    names = "|".join(dict.fromkeys(n.partition("-")[0] for n in _blamed(match))) or "torch|sgl|triton|flashinfer"
+    names = (
+        "|".join(dict.fromkeys(n.partition("-")[0] for n in _blamed(match))) or "torch|sgl|triton|flashinfer"
+    )
     return Remedy(
         title="Look up which versions this SGLang asks for, and install those",
         safety=Safety.MANUAL,
         why="packages with compiled code fit the versions that they were built with; the second command prints what SGLang asks for",
         run=(
             f"pip list | grep -i -E {shlex.quote(names)}",
-            'python -c "import importlib.metadata as m; print([r for r in m.requires(\'sglang\') or [] if \'==\' in r])"',
+            "python -c \"import importlib.metadata as m; print([r for r in m.requires('sglang') or [] if '==' in r])\"",
             "pip check",
         ),
     )
