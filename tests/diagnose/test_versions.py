@@ -157,7 +157,8 @@ def test_versions_are_read_in_every_form(text: str, shown: dict[str, str]) -> No
 def test_a_newer_transformers_is_offered_where_this_sglang_has_the_models_class() -> None:
     error = "ValueError: The checkpoint you are trying to load has model type `glm_moe_dsa` but Transformers does not recognize this architecture."
     found = first(error, (OWN,), "0.5.9")
-    assert "transformers==5.2.0" in commands(found)
-    assert "0.5.10" in found["fixes"][1]["title"]
+    assert "0.5.10" in found["fixes"][0]["title"] and "transformers==5.2.0" in commands(found, 1)
     older = first(error, (OWN,), "0.5.6")
-    assert "0.5.10" in older["fixes"][0]["title"]
+    assert "0.5.10" in older["fixes"][0]["title"] and "transformers==5.2.0" not in commands(older)
+    image = "docker run rocm/sgl-dev:v0.5.8.post1-rocm720-mi35x-20260219 bash serve.sh"
+    assert "transformers==5.2.0" in commands(first(error, (OWN,), "0.5.8.post1", before=(image,)))

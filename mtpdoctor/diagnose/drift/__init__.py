@@ -103,7 +103,8 @@ def _told(
     sure = first.owner in blame.packages or blame.kind in (Kind.SYMBOL, Kind.CHECK)
     rule = cause.match.rule if cause.match is not None else None
     evidence = (*diagnosis.evidence, *_lines(drifts, case))
-    if rule is None or rule.generic or rule.evidence == "symptom" or _speaks_of_else(diagnosis, first, blame):
+    vague = rule is None or rule.generic or rule.evidence == "symptom"
+    if RULE in knowledge.by_id and (vague or _speaks_of_else(diagnosis, first, blame)):
         return replace(
             diagnosis,
             evidence=evidence,

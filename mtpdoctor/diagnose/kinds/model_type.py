@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.kinds.architecture import development, release_in_use, upgrade
+from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
@@ -87,13 +88,15 @@ def model_type_remedies(match: Match, case: Case) -> list[Remedy]:
     said = _sentence(wanted)
     if wanted.here:
         return _as_pinned(wanted)
-    remedies: list[Remedy] = [alone] if (alone := _transformers_alone(wanted, case)) is not None else []
+    alone = _transformers_alone(wanted, case)
+    unreleased = alone is not None and case.facts.look("log.development") is not UNKNOWN
+    remedies: list[Remedy] = [alone] if alone is not None and unreleased else []
     upgraded = wanted.upgraded
     if upgraded is not None:
         pin = transformers_pin(upgraded)
         brings = "which reads it" if wanted.own.has(upgraded) else f"which brings transformers {pin}"
         why = f"{said} {_class_said(wanted, upgraded)}"
-        if not remedies:
+        if not unreleased:
             why += f"Upgrading transformers alone breaks the pin: {_ALONE}"
         remedies.append(upgrade(upgraded, brings, why))
     elif wanted.theirs.spans:
@@ -109,6 +112,8 @@ def model_type_remedies(match: Match, case: Case) -> list[Remedy]:
                     risk=_ALONE,
                 )
             )
+    if alone is not None and not unreleased:
+        remedies.append(alone)
     remedies += _misspelt(wanted)
     if not remedies:
         remedies.append(development(said))
