@@ -8,7 +8,7 @@ known of a model that a rule of another role found missing.
 from __future__ import annotations
 
 from mtpdoctor.case import Case
-from mtpdoctor.kb.types import Match, Remedy
+from mtpdoctor.kb.types import Match, Remedy, Role
 
 
 def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
@@ -24,7 +24,9 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
     if generator == "said":
         from mtpdoctor.diagnose.kinds.said import said_remedies
 
-        return said_remedies(match, case)
+        told = said_remedies(match, case)
+        # behind a rule's own remedies it is said anyway which settings to look at
+        return told if match.rule.role is Role.ADVICE else [remedy for remedy in told if remedy.edits]
     if generator == "module":
         from mtpdoctor.diagnose.kinds.module import module_remedies
 
