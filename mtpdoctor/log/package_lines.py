@@ -48,6 +48,10 @@ LITERALS = (
     *(f"{name}==" for name in NAMES if len(name) > 2),
     *(f"{name}: " for name in _REPORTED),
     "PyTorch version  ",
+    *(
+        f'"name": "{name}"'
+        for name in ("torch", "transformers", "sgl-kernel", "sglang-kernel", "flashinfer-python", "triton")
+    ),
     *_CLOSE,
     "which is incompatible",
     "has requirement ",
@@ -97,6 +101,7 @@ _TOO_OLD = lazy(
 )
 _NO_SUCH = lazy(r"No matching distribution found for ([\w.-]+)")
 _BUILT = lazy(r"Successfully built ([\w.-]+)")
+_JSON = lazy(rf"\"name\": ?\"([A-Za-z][\w.-]*)\", ?\"version\": ?\"({_VERSION})\"")  # pip list --format json
 _OWN = frozenset({"sglang"})
 
 
@@ -182,6 +187,10 @@ def _said(body: str) -> Iterator[tuple[str, str]]:
     if "Successfully installed " in body:
         for found in _INSTALLED.finditer(body.partition("Successfully installed ")[2]):
             yield found[1], found[2]
+    elif '"name": "' in body:
+        for found in _JSON.finditer(body):
+            if canonical(found[1]) in _KNOWN:
+                yield found[1], found[2]
     elif (m := _FREEZE.match(body)) is not None:
         yield m[1], m[2]
     elif (m := _TABLE.match(body)) is not None:

@@ -19,7 +19,11 @@ def asked_by_torch(version: str) -> Mapping[str, str]:
     asked = {name: row[name] for name in ("triton", "torchvision", "torchaudio") if name in row}
     cuda = row.get("cuda", "")
     if cuda and local in ("", "cu" + cuda.replace(".", "")):
-        asked |= {f"nvidia-{lib}-cu{cuda[:2]}": f"=={row[lib]}" for lib in ("cudnn", "nccl")}
+        asked |= {
+            f"nvidia-{lib}-cu{cuda[:2]}": f"=={row[lib]}"
+            for lib in ("cudnn", "nccl", "cublas", "nvjitlink")
+            if lib in row
+        }
     return asked
 
 

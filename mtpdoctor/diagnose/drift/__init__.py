@@ -6,6 +6,7 @@ of other drifts: many have no consequence.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from mtpdoctor.diagnose.unknown import root_traceback
@@ -34,12 +35,16 @@ def with_drift(diagnosis: Diagnosis, cause: Cause, case: Case, knowledge: Knowle
     from mtpdoctor.diagnose.drift.found import drifts_of
 
     blame = _blame(cause)
-    drifts = drifts_of(case) if blame is not None and shown else ()
+    drifts = drifts_of(case) if shown else ()
     explaining = explaining_of(drifts, blame) if blame is not None else ()
-    if blame is not None and explaining:
-        diagnosis = _told(diagnosis, explaining, blame, cause, case, knowledge)
+    if not explaining and drifts and (blame := _by_rule(diagnosis, cause, drifts) or blame) is not None:
+        explaining = explaining_of(drifts, blame)
     fixes = as_pinned(diagnosis.fixes, blame.packages if blame is not None else (), case)
-    return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
+    if fixes != diagnosis.fixes:
+        diagnosis = replace(diagnosis, fixes=fixes)
+    if blame is None or not explaining:
+        return diagnosis
+    return _told(diagnosis, explaining, blame, cause, case, knowledge)
 
 
 def _blame(cause: Cause) -> Blame | None:
@@ -51,6 +56,31 @@ def _blame(cause: Cause) -> Blame | None:
         text = f"{text}\n{traceback.message}"
     frames = traceback.frames if traceback is not None else ()
     return blame_of(text, traceback.type if traceback is not None else text.partition(":")[0], frames)
+
+
+_INSTALL = re.compile(r"\bpip3? install\s([^\n;&|#]+)")
+_WORD = re.compile(r"(?<=[\s'\"])([A-Za-z][\w.-]*)(?:\[[\w,-]*\])?(?:==(\d[\w.]*))?")
+
+
+def _by_rule(diagnosis: Diagnosis, cause: Cause, drifts: tuple[Drift, ...]) -> Blame | None:
+    """The package that the first fix of a rule which knows the failure installs, where it is one of those that differ."""
+    rule = cause.match.rule if cause.match is not None else None
+    if rule is None or rule.generic or rule.evidence == "symptom" or not diagnosis.fixes:
+        return None
+    from mtpdoctor.diagnose.drift.blame import Blame, Kind
+    from mtpdoctor.diagnose.drift.found import meets
+
+    told = (found[1] for line in diagnosis.fixes[0].run for found in _INSTALL.finditer(line))
+    words = {m[1].lower().replace("_", "-"): m[2] for text in told for m in _WORD.finditer(f" {text}")}
+    names = [
+        drift.name
+        for drift in drifts
+        if drift.name in words
+        and (
+            words[drift.name] is None or meets(words[drift.name], drift.spec)
+        )  # it may know of another version
+    ]
+    return Blame(Kind.IMPORT, tuple(dict.fromkeys(names))) if names else None
 
 
 def explaining_of(drifts: tuple[Drift, ...], blame: Blame) -> tuple[Drift, ...]:

@@ -52,6 +52,9 @@ _REQUIRED = lazy(
 )
 _SITE = lazy(r"(?:site|dist)-packages/(?:nvidia_cutlass_dsl/python_packages/)?([A-Za-z0-9_]+)")
 _CUDNN = lazy(r"CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH|libcudnn\w*\.so|cuDNN version incompatibility")
+_NUMPY = lazy(
+    r"compiled using NumPy 1|numpy\.core\.multiarray failed|numpy\.dtype size changed|(?i:needs numpy) \d|_ARRAY_API not found"
+)
 _LIBRARIES = {
     "cudnn": ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"),
     "nccl": ("nvidia-nccl-cu12", "nvidia-nccl-cu13"),
@@ -109,6 +112,8 @@ def blame_of(text: str, kind: str, frames: tuple[Frame, ...]) -> Blame | None:
         return Blame(Kind.SYMBOL, (*_LIBRARIES["cudnn"], "torch"), "cudnn")
     if _TYPE.search(text):
         return Blame(Kind.MODEL_TYPE, ("transformers",))
+    if _NUMPY.search(text):
+        return Blame(Kind.CHECK, ("numpy", "numba"))
     if (m := _REQUIRED.search(text)) is not None:
         said = m["name"] or m["other"] or m["third"] or m["fourth"]
         if package_of(said.replace("-", "_")).known or package_of(said).known:

@@ -57,12 +57,13 @@ def _requirements(drifts: Sequence[Drift], case: Case) -> list[str]:
     out = [d.name + d.spec for d in drifts]
     shown = packages_shown(case)
     flashinfer = next((d.exact for d in drifts if d.name == "flashinfer-python"), None)
+    pins = pins_of(case)
     for part in ("flashinfer-cubin", "flashinfer-jit-cache"):
-        if flashinfer is not None and shown.get(part, (flashinfer,))[0].partition("+")[0] != flashinfer:
+        there = shown[part][0].partition("+")[0] if part in shown else None
+        if flashinfer is not None and (there != flashinfer if there else pins.get(part) == f"=={flashinfer}"):
             out.append(f"{part}=={flashinfer}")
     torch = next((d.exact for d in drifts if d.name == "torch"), None)
     if torch is not None:  # these hold code that was compiled against it
-        pins = pins_of(case)
         beside = asked_by_torch(torch)
         for name in ("torchvision", "torchaudio"):
             if (

@@ -56,6 +56,7 @@ def drifts_of(case: Case) -> tuple[Drift, ...]:
     for drift in (
         *_asked_in_log(case, have),
         *_built_for(case, have),
+        *_beside_ascend(have),
         *_asked_by_torch(case, have),
         *_pinned(case, have),
     ):
@@ -143,6 +144,9 @@ def _asked_in_log(case: Case, have: Mapping[str, tuple[str, str]]) -> Iterator[D
         now = have.get(plain)
         if version and now is not None and now[0].partition("+")[0] != version.partition("+")[0]:
             continue  # the one that asked was replaced
+        pin = pins_of(case).get(package, "") if plain == "sglang" and not version else ""
+        if pin.startswith("==") and meets(pin[2:], spec):
+            spec = pin  # it names the least that it works with
         yield Drift(package, *shown, spec, plain, version, _place(fact.where, case))
 
 
@@ -174,6 +178,15 @@ def _built_for(case: Case, have: Mapping[str, tuple[str, str]]) -> Iterator[Drif
                     "torch", *torch, f"=={wanted}", name, have[name][0], have[name][1] or None, "built"
                 )
             return
+
+
+def _beside_ascend(have: Mapping[str, tuple[str, str]]) -> Iterator[Drift]:
+    """torch_npu loads only with the torch of its own number (2.8.0.post2 with 2.8.0)."""
+    torch, npu = have.get("torch"), have.get("torch-npu")
+    if torch is not None and npu is not None:
+        wanted = ".".join(npu[0].split(".")[:3])
+        if torch[0].partition("+")[0] != wanted:
+            yield Drift("torch", *torch, f"=={wanted}", "torch-npu", npu[0], npu[1] or None)
 
 
 def _asked_by_torch(case: Case, have: Mapping[str, tuple[str, str]]) -> Iterator[Drift]:
