@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import socket
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from ports import free_port
-from waiting import LONG, until
+from waiting import LONG
 
 from mtpdoctor.cli import tui
 from mtpdoctor.cli.main import main
@@ -159,13 +158,8 @@ def served() -> Iterator[str]:
         assert child.stdout is not None
         line = child.stdout.readline()
         address = next(word for word in line.split() if word.startswith("http://127.0.0.1:"))
-
-        def listens() -> bool:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), LONG):
-                return True
-            return False
-
-        until(listens, "the served doctor")
+        with socket.create_connection(("127.0.0.1", port), LONG):  # it is told when it listens, not before
+            pass
         yield address
     finally:
         child.terminate()
@@ -206,11 +200,17 @@ def test_the_server_listens_on_the_loopback_only(served: str) -> None:
         pass
 
 
-def test_a_port_that_is_none_or_taken_is_said() -> None:
+def test_a_port_that_is_none_or_taken_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("textual_serve")
     from mtpdoctor.cli.serve import serve
 
     with pytest.raises(UserError, match="no port"):
         serve(0, [], [])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=f"cannot serve on 127.0.0.1:{port}"):
+            serve(port, [], [])
+    assert "http://" not in capsys.readouterr().out
 
 
 def test_the_words_for_the_served_application_are_those_given() -> None:

@@ -7,9 +7,12 @@ a secret word that becomes a cookie, and only requests from and to this very add
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hmac
 import secrets
 import shlex
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -51,11 +54,22 @@ def _server(command: str, port: int) -> Any:
             app.middlewares.append(_guard(port, self.word))
             return app
 
-        async def on_startup(self, app: web.Application) -> None:
+        def serve(self, debug: bool = False) -> None:
+            """As the one above it, but its address is told when it listens there, not before."""
+            loop = asyncio.new_event_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with contextlib.suppress(NotImplementedError):
+                    loop.add_signal_handler(number, self.request_exit)
+            web.run_app(
+                self._make_app(), host=HOST, port=port, handle_signals=False, loop=loop, print=self._listens
+            )
+
+        def _listens(self, *_: object) -> None:
+            """``run_app`` calls it once, when the port is bound."""
             print(f"mtpdoctor: open {self.public_url}/?word={self.word}  (Ctrl+C ends it)", flush=True)
 
-        def initialize_logging(self) -> None:
-            """Its own words would hold the command."""
+        async def on_startup(self, app: web.Application) -> None:
+            """It would tell the address before there is one."""
 
     return Guarded(command, host=HOST, port=port, title="mtpdoctor")
 

@@ -22,6 +22,7 @@ from mtpdoctor.launch.document import read_launch
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Form
 from mtpdoctor.log.command_line import launch_command
+from mtpdoctor.log.events import exit_status
 from mtpdoctor.log.reading import outcome as outcome_of
 from mtpdoctor.log.survival import got_further
 from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading, Stage
@@ -31,7 +32,7 @@ from mtpdoctor.release import release_or_none
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.advice import Advice
     from mtpdoctor.diagnose.raise_site import SourceSays
-    from mtpdoctor.diagnose.types import Stop
+    from mtpdoctor.diagnose.types import Ended, Stop
     from mtpdoctor.memory.types import MemorySum
 
 UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
@@ -59,7 +60,11 @@ def diagnose(
     matches = match_rules(knowledge, reading, attempt, case.facts, advice=False)
     causality = find_causes(attempt, matches) if outcome in ("failed", "unfinished") else Causality((), ())
     if outcome == "unfinished":  # only what a rule knows makes a launch without an end a failed one
-        known = (c for c in causality.causes if c.match and not _outlived(c, attempt))
+        known = (
+            c
+            for c in causality.causes
+            if c.match and not _outlived(c, attempt) and not _after_stop(c.match, attempt)
+        )
         causality = Causality(tuple(known), causality.consequences)
         outcome = "failed" if causality.causes else outcome
     unserved = tuple(m for m in matches if outcome == "ready" and _unserved(m, reading, attempt))
@@ -101,6 +106,7 @@ def diagnose(
         release_range=case.release_range,
         memory=_memory(causality, case, knowledge) if outcome == "failed" else None,
         stop=_stop(reading, attempt, case) if outcome == "unfinished" and reading.is_sglang else None,
+        ended=_ended(attempt, outcome),
     )
 
 
@@ -127,6 +133,29 @@ def _stop(reading: LogReading, attempt: Attempt, case: Case) -> Stop:
     from mtpdoctor.kb.hangs_source import load_hangs
 
     return stop_of(reading, attempt, case, load_hangs())
+
+
+def _ended(attempt: Attempt, outcome: str) -> Ended | None:
+    if outcome not in ("ready", "unfinished"):
+        return None
+    if attempt.shutdown is None and not any(e.kind is EventKind.EXIT for e in attempt.events):
+        return None
+    from mtpdoctor.diagnose.ended import ended_of  # few logs show their end
+
+    return ended_of(attempt, ready=outcome == "ready")
+
+
+def _after_stop(match: Match, attempt: Attempt) -> bool:
+    """Is it how a launch that was asked to stop came to its end?"""
+    if attempt.shutdown is None or match.line.key <= attempt.shutdown.key:
+        return False
+    return any(
+        e.line.key == match.line.key
+        and (
+            e.kind is EventKind.SIGNAL or (e.kind is EventKind.EXIT and exit_status(e.line.body) is not None)
+        )
+        for e in attempt.events
+    )
 
 
 def _memory(causality: Causality, case: Case, knowledge: Knowledge) -> MemorySum | None:
@@ -365,7 +394,7 @@ def _marks(match: Match) -> tuple[str, ...]:
 
 
 def _unserved(match: Match, reading: LogReading, attempt: Attempt) -> bool:
-    if match.rule.stage is not Stage.SERVING:
+    if match.rule.stage is not Stage.SERVING or _after_stop(match, attempt):
         return False
     from mtpdoctor.diagnose.serving import still_broken  # few servers that are ready need it
 

@@ -135,6 +135,23 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """How a launch that had not failed came to its end: somebody or something stopped it, or it just ended."""
+
+    line: Line  # the first sign of it
+    sign: str | None  # "SIGTERM", "Ctrl-C", ... as far as the log tells; None: only the end itself is told
+    sure: bool  # False: a Ctrl-C that may have ended the showing of the log only
+    code: int | None  # the exit status, or the signal as a negative number
+    code_line: Line | None
+    ready: Line | None  # it had been ready before
+
+    @property
+    def in_order(self) -> bool | None:
+        """Whether it ended by itself after it was asked to; None: the log does not tell."""
+        return None if self.code is None else self.code not in (-9, 137, 9)
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The answer for one launch."""
 
@@ -152,3 +169,4 @@ class Report:
     memory: MemorySum | None = None  # where the root cause is one of memory
     release_range: str | None = None  # "0.5.13 to 0.5.13.post1", where the log only narrows it down
     stop: Stop | None = None  # of an unfinished launch
+    ended: Ended | None = None  # of a ready or unfinished launch that is known to have come to its end

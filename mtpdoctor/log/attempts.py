@@ -271,6 +271,7 @@ def build_attempt(
         shutdown=shutdown.line if shutdown is not None else None,
         spans=tuple(spans),
         command_text=text,
+        served=batches[-1] if batches else None,
     )
 
 

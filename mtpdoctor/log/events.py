@@ -89,6 +89,8 @@ def line_event(line: Line, after_usage: bool = False) -> RawEvent | None:
         return RawEvent(EventKind.ARGPARSE, line, parsed["message"].strip()[:500], Weight.DIES, line.rank)
     if _UNIMPORTANT.search(body):
         return None
+    if body.startswith("Stopping ") and "systemd" in line.stream:
+        return RawEvent(EventKind.SHUTDOWN, line, body.strip()[:500], Weight.STOPPED, line.rank)
     for pattern in PATTERNS:
         if pattern.literal in body and (pattern.regex is None or pattern.regex.search(body)):
             if looks(body):

@@ -173,6 +173,7 @@ class Attempt:
     shutdown: Line | None  # the user asked it to stop
     spans: tuple[Span, ...] = ()  # its lines, file by file: several files need not be one range
     command_text: str | None = None  # the launch command, continuation lines joined, prompt marks off
+    served: Line | None = None  # the last batch
 
     def holds(self, line: Line) -> bool:
         """Is the line one of this attempt's?"""

@@ -28,6 +28,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "notes": [clean.text(n) for n in report.notes],
         "memory": _memory(report),
         "stop": _stop(report, files, clean),
+        "ended": _ended(report, files, clean),
     }
 
 
@@ -37,6 +38,18 @@ def _stop(report: Report, files: list[str], clean: Cleaner) -> dict[str, Any] | 
     from mtpdoctor.report.stop_json import stop_to_json
 
     return stop_to_json(report.stop, clean, lambda line: line_to_json(line, files, clean))
+
+
+def _ended(report: Report, files: list[str], clean: Cleaner) -> dict[str, Any] | None:
+    ended = report.ended
+    if ended is None:
+        return None
+    return line_to_json(ended.line, files, clean) | {
+        "by": ended.sign,
+        "sure": ended.sure,
+        "exit_code": ended.code,
+        "was_ready": report.outcome == "ready",
+    }
 
 
 def _memory(report: Report) -> dict[str, Any] | None:

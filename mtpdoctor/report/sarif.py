@@ -34,6 +34,7 @@ def report_to_sarif(
         made.diagnosis(diagnosis, is_first=number == 0)
     for finding in report.findings:
         made.finding(finding)
+    made.end()
     for note in made.view.notes():
         made.run.notify("note", note)
     properties = {
@@ -96,6 +97,24 @@ class _Report:
         result["locations"] = [{"physicalLocation": physical}]
         result["partialFingerprints"] = {FINGERPRINT: make(finding.rule, (finding.rule,)).key}
         self.run.results.append(result)
+
+    def end(self) -> None:
+        """Where a log just stops, or what ended a launch that had not failed: no result of a rule, but something a
+        reader must see; with what may hold it up."""
+        view, report = self.view, self.view.report
+        line = report.ended.line if report.ended is not None else report.stop.last if report.stop else None
+        if report.ended is None and report.stop is None:
+            return
+        head = view.headline()
+        texts = [f"{head.word}: {head.text}."]
+        if view.stop is not None:
+            texts.append(view.stop.first())
+            for cause in view.stop.causes():
+                seen = f" Seen: {cause.seen}." if cause.seen else ""
+                texts.append(f"{cause.title} ({cause.id}).{seen} Look: {cause.tell}. Then: {cause.do}.")
+        row = view.line(line) if line is not None else None
+        region = line_region(row.number, row.text) if row is not None else None
+        self.run.notify("note", "\n\n".join(texts), row.place if row is not None else None, region)
 
     def result(
         self,

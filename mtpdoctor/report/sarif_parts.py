@@ -38,11 +38,13 @@ class Run:
             out["region"] = dict(region)
         return out
 
-    def notify(self, level: str, text: str, name: str | None = None) -> None:
-        """Something about the run itself: input that was odd or could not be read."""
+    def notify(
+        self, level: str, text: str, name: str | None = None, region: Mapping[str, Any] | None = None
+    ) -> None:
+        """Something about the run itself: input that was odd or could not be read, a log that just stops."""
         notification: dict[str, Any] = {"level": level, "message": {"text": text}}
         if name is not None:
-            notification["locations"] = [{"physicalLocation": self.physical(name, None)}]
+            notification["locations"] = [{"physicalLocation": self.physical(name, region)}]
         self.notifications.append(notification)
 
     def document(self, properties: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -21,6 +21,9 @@ def triage_to_sarif(triage: Triage) -> dict[str, Any]:
     for member in (*triage.ready, *triage.unfinished):
         for path in member.launch.paths:
             run.artifact(shown(path))
+        if member.stop is not None and member.launch.paths:
+            text = f"{shown(member.launch.name)}: {shown(member.stop)}"
+            run.notify("note", text, shown(member.launch.paths[0]))
     for member in triage.unreadable:
         name = shown(member.launch.paths[0]) if member.launch.paths else None
         run.notify("warning", shown(member.error or "could not be read"), name)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def stop_rows(page: Page, stop: Stop) -> Iterator[str]:
     """The rows of an unfinished launch."""
-    words = StopWords(stop, page.clean, page.files, page.stage())
-    yield from page.titled(f"UNFINISHED{page.release()}", "yellow", f"{words.headline()}.")
+    words = StopWords(stop, page.clean, page.files, page.stage(), page.report.ended)
+    yield from page.titled(f"{words.word}{page.release()}", "yellow", f"{words.headline()}.")
     yield from page.prose(words.first(), indent="")
     yield ""
     if stop.last is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mtpdoctor.diagnose.stop_line import span
-from mtpdoctor.diagnose.types import Late, Stop, StopCause
+from mtpdoctor.diagnose.types import Ended, Late, Stop, StopCause
 from mtpdoctor.log.types import Line
 from mtpdoctor.records import dataclass
 from mtpdoctor.report.clean import Cleaner
@@ -34,21 +34,61 @@ class CauseWords:
     references: tuple[str, ...]
 
 
+def ended_word(ended: Ended | None) -> str | None:
+    """What stands in place of READY and UNFINISHED; None: that itself."""
+    if ended is None or not ended.sure:
+        return None
+    return "ENDED" if ended.sign is None else "STOPPED"
+
+
+def ended_words(ended: Ended, files: Sequence[str], stage: str) -> str:
+    """How a launch that had not failed came to its end, as one clause: what it was, what ended it, how it went."""
+
+    def at(*lines: Line | None) -> str:
+        return line_numbers([line for line in lines if line is not None], files)
+
+    if ended.sign is None:
+        was = f"the server was ready ({at(ended.ready)}), and" if ended.ready else f"{stage}"
+        return f"{was} its process has ended with exit code 0 ({at(ended.code_line)})" + (
+            "" if ended.ready else ", before it had failed or was ready"
+        )
+    if not ended.sure:
+        return f"Ctrl-C was pressed {stage} ({at(ended.line)}): it ended the launch, or only the showing of its log"
+    if ended.ready is not None:
+        text = (
+            f"the server was ready ({at(ended.ready)}), and was then stopped: {ended.sign} ({at(ended.line)})"
+        )
+    elif stage.startswith("at serving"):
+        text = f"the server was serving, and was then stopped: {ended.sign} ({at(ended.line)})"
+    else:
+        text = f"it was stopped {stage}, before it had failed or was ready: {ended.sign} ({at(ended.line)})"
+    if ended.code is None:
+        return text
+    how = "it ended" if ended.in_order else "it did not end in time and was killed"
+    return f"{text}; {how}, exit code {ended.code} ({at(ended.code_line)})"
+
+
 class StopWords:
-    def __init__(self, stop: Stop, clean: Cleaner, files: Sequence[str], stage: str) -> None:
+    def __init__(
+        self, stop: Stop, clean: Cleaner, files: Sequence[str], stage: str, ended: Ended | None = None
+    ) -> None:
         """``stage``: as the report says it, "at weights (loading the weights)"."""
         self.stop = stop
+        self._ended = ended
         self._clean = clean
         self._files = files
         self._stage = stage
 
     # -- what is said first -----------------------------------------------------------------------------
+    @property
+    def word(self) -> str:
+        return ended_word(self._ended) or "UNFINISHED"
+
     def headline(self) -> str:
-        """After "UNFINISHED": where it stands."""
+        """After the word: where it stands."""
         stop = self.stop
-        if stop.ended is not None:
-            where = line_numbers([stop.ended], self._files)
-            return f"it was stopped {self._stage} ({where}), before it had failed or was ready"
+        if self._ended is not None:
+            return ended_words(self._ended, self._files, self._stage)
         if stop.answers is not None:
             return "it answers requests, though the log does not say that it is ready"
         return f"the log ends {self._stage}, with neither an error nor a ready server"
@@ -60,13 +100,14 @@ class StopWords:
             where = line_numbers([stop.answers], self._files)
             return f"A request was answered ({where}), so that it serves: the line that says so may be cut or left out."
         done = f" {self._clean.line(stop.progress)} were done." if stop.progress else ""
-        if stop.ended is not None:
+        if self._ended is not None:
             whether = (
                 f"It had been quiet for {span(stop.silent_s)} then, longer than the stage may be."
                 if stop.overdue and stop.silent_s is not None
                 else "Nothing in the log says that anything was wrong."
             )
-            return f"Somebody or something ended it.{done} {whether}"
+            who = "Somebody or something ended it." if ended_word(self._ended) == "STOPPED" else ""
+            return f"{who}{done} {whether}".strip()
         if stop.overdue and stop.silent_s is not None:
             where = line_numbers([stop.silent_until], self._files) if stop.silent_until else ""
             return (
@@ -156,4 +197,5 @@ class StopWords:
 
     def end(self) -> str:
         """What to do where it is no longer there; "" where that is known."""
-        return "" if self.stop.ended is not None or self.stop.answers is not None else GONE
+        gone = self._ended is not None and self._ended.sure
+        return "" if gone or self.stop.answers is not None else GONE

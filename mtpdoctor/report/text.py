@@ -76,7 +76,10 @@ class Page:
     def headline(self) -> Iterator[str]:
         """Outcome, release and stage of a launch that has no diagnosis."""
         outcome = self.report.outcome
-        if outcome == "ready":
+        if outcome == "ready" and self.report.ended is not None:
+            word = "STOPPED" if self.report.ended.sign else "ENDED"
+            yield from self.titled(f"{word}{self.release()}", "yellow", f"{self.came_to_its_end()}.")
+        elif outcome == "ready":
             n = len(self.report.findings)
             rest = (
                 f", but {n} thing{'s do' if n > 1 else ' does'} not work as wanted."
@@ -102,6 +105,15 @@ class Page:
             )
         else:
             yield from self.titled(f"FAILED{self.release()}", "red", f"{self.stage()}.")
+
+    def came_to_its_end(self) -> str:
+        """Of a server that was ready: what ended it, and whether it had worked as wanted."""
+        from mtpdoctor.report.stop_words import ended_words  # few logs show their end
+
+        assert self.report.ended is not None
+        n = len(self.report.findings)
+        rest = f"{n} thing{'s did' if n > 1 else ' did'} not work as wanted" if n else "nothing was wrong"
+        return f"{ended_words(self.report.ended, self.files, self.stage())}; {rest}"
 
     def failed(self, diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
         first = diagnoses[0]

@@ -60,7 +60,9 @@ class View:
     def stop(self) -> StopWords | None:
         """What is said of a log that just stops."""
         stop = self.report.stop
-        return StopWords(stop, self.clean, self.files, self.stage) if stop is not None else None
+        if stop is None:
+            return None
+        return StopWords(stop, self.clean, self.files, self.stage, self.report.ended)
 
     @property
     def release(self) -> str | None:
@@ -78,6 +80,9 @@ class View:
             return f"{named} does not start: {self.sentence(self.first.title)}"
         if self.report.stop is not None and self.report.stop.answers is not None:
             return f"{named} answers requests"
+        if self.report.ended is not None and self.report.ended.sure:
+            was = "was ready and " if self.report.outcome == "ready" else ""
+            return f"{named} {was}{'was stopped' if self.report.ended.sign else 'has ended'}"
         says = {
             "ready": "starts",
             "unfinished": "neither fails nor gets ready",
@@ -87,6 +92,9 @@ class View:
 
     def headline(self) -> Headline:
         outcome = self.report.outcome
+        if outcome == "ready" and self.report.ended is not None:
+            word = "STOPPED" if self.report.ended.sign else "ENDED"
+            return Headline("ready", word, self.page.came_to_its_end())
         if outcome == "ready":
             n = len(self.report.findings)
             rest = f"{n} thing{'s do' if n > 1 else ' does'} not work as wanted" if n else "nothing is wrong"
@@ -94,7 +102,7 @@ class View:
         if outcome == "empty":
             return Headline("empty", "NOTHING TO DIAGNOSE", "no launch of SGLang is seen in the log")
         if self.stop is not None:
-            return Headline("unfinished", "UNFINISHED", self.stop.headline())
+            return Headline("unfinished", self.stop.word, self.stop.headline())
         if outcome == "unfinished":
             text = f"the log ends {self.stage}, with neither an error nor a ready server"
             return Headline("unfinished", "UNFINISHED", text)

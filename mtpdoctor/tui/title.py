@@ -9,6 +9,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from mtpdoctor.report.clean import Cleaner
+from mtpdoctor.report.stop_words import ended_word
 from mtpdoctor.text import one_line
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.styles import beside
@@ -65,7 +66,9 @@ class TitleLine(Widget):
         if session.report is not None:
             report, clean = session.report, Cleaner(session.report)
             words.append("  ")
-            words.append((report.outcome.upper(), _STYLES.get(report.outcome, "bold")))
+            words.append(
+                (ended_word(report.ended) or report.outcome.upper(), _STYLES.get(report.outcome, "bold"))
+            )
             if report.outcome != "empty":
                 words.append(f" at {clean.line(report.stage)}")
             version = report.sglang_version or report.release_range

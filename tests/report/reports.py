@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mtpdoctor.diagnose.types import Clue, Diagnosis, Finding, Fix, Late, Report, Stop, StopCause
+from mtpdoctor.diagnose.types import Clue, Diagnosis, Ended, Finding, Fix, Late, Report, Stop, StopCause
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.log.types import Line
 
@@ -221,6 +221,17 @@ UNFINISHED = replace(READY, outcome="unfinished", stage="weights", stop=STOP)
 LOADING = replace(
     UNFINISHED, stop=replace(STOP, silent_s=None, silent_until=None, late=(), causes=STOP.causes[1:])
 )
+_SIGTERM = line(
+    300,
+    "[2026-11-29 14:00:00] SIGTERM received. signum=15 frame=None. Draining requests and shutting down...",
+)
+_CODE = line(309, "exited with code 0")
+_READY = line(90, "[2026-11-29 13:48:20] The server is fired up and ready to roll!")
+STOPPED = replace(READY_FINDINGS, ended=Ended(_SIGTERM, "SIGTERM", True, 0, _CODE, _READY))
+STOPPED_LOADING = replace(
+    LOADING, stop=replace(STOP, silent_s=None, silent_until=None, causes=(), ended=line(98, "^C")),
+    ended=Ended(line(98, "^C"), "Ctrl-C", False, None, None, None),
+)  # fmt: skip
 EMPTY = replace(
     READY, outcome="empty", stage="env", sglang_version=None, command=None, attempts=0,
     notes=("server.log is empty",),
@@ -257,9 +268,12 @@ def hostile_stop(text: str, number: int) -> Report:
     cause = StopCause("unknown", text, (Clue(text, bad),), text, text, (text,), (text,))
     stop = replace(
         STOP, last=bad, progress=text, entered=bad, quiet_why=text, silent_until=bad, late=(Late(text, "weights", bad),),
-        causes=(cause,),
+        causes=(cause,), ended=bad,
     )  # fmt: skip
-    return replace(UNFINISHED, stop=stop, files=(text,), notes=(text,), sglang_version=text, command=None)
+    ended = Ended(bad, "SIGTERM", True, 1, bad, None)
+    return replace(
+        UNFINISHED, stop=stop, ended=ended, files=(text,), notes=(text,), sglang_version=text, command=None
+    )
 
 
 ALL = {
@@ -270,6 +284,8 @@ ALL = {
     "ready_findings": READY_FINDINGS,
     "unfinished": UNFINISHED,
     "loading": LOADING,
+    "stopped": STOPPED,
+    "stopped_loading": STOPPED_LOADING,
     "empty": EMPTY,
     "several": SEVERAL,
 }

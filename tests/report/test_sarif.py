@@ -110,6 +110,10 @@ def test_every_kind_of_report_keeps_the_schema(name: str) -> None:
     run = valid(report_to_sarif(ALL[name], load_knowledge().by_id))
     expected = len(ALL[name].findings) + (len(ALL[name].diagnoses) if ALL[name].outcome == "failed" else 0)
     assert len(run["results"]) == expected
+    said = "\n".join(n["message"]["text"] for n in run["invocations"][0]["toolExecutionNotifications"])
+    stop = ALL[name].stop
+    assert all(cause.title in said for cause in (stop.causes if stop else ()))
+    assert ("STOPPED" in said, "UNFINISHED" in said) == (name == "stopped", stop is not None)
 
 
 @pytest.mark.parametrize("log", sorted(SAMPLES.glob("*.log")), ids=lambda p: p.stem)

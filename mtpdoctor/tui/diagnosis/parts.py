@@ -129,11 +129,17 @@ class _Page:
         )  # how the terminal's page says it, so says this one
         self.clean, self.files = page.clean, page.files
         self.stage, self.release, self.sentence = page.stage, page.release, page.sentence
+        self.came_to_its_end = page.came_to_its_end
 
     # -- no diagnosis ----------------------------------------------------------------------------------
     def without_diagnosis(self) -> Iterator[Part]:
         report = self.report
-        if report.outcome == "ready":
+        if report.outcome == "ready" and report.ended is not None:
+            said = self.came_to_its_end()
+            yield Said(f"{'Stopped' if report.ended.sign else 'Ended'}{self.release()}", kind="warning")
+            yield Said(f"{said[:1].upper()}{said[1:]}.")
+            yield self.place(report.ended.line)
+        elif report.outcome == "ready":
             n = len(report.findings)
             rest = f", but {n} thing{'s do' if n > 1 else ' does'} not work as wanted." if n else "."
             yield Said(f"Ready{self.release()}", kind="success")
@@ -160,9 +166,9 @@ class _Page:
 
     def stopped(self, stop: Stop) -> Iterator[Part]:
         """A log that just stops."""
-        words = StopWords(stop, self.clean, self.files, self.stage())
+        words = StopWords(stop, self.clean, self.files, self.stage(), self.report.ended)
         headline = words.headline()
-        yield Said(f"Unfinished{self.release()}", kind="warning")
+        yield Said(f"{words.word.capitalize()}{self.release()}", kind="warning")
         yield Said(f"{headline[:1].upper()}{headline[1:]}.")
         yield Said(words.first())
         if stop.last is not None:
