@@ -72,7 +72,7 @@ LITERALS = (
     "NCCL INFO",
     *_installed.LITERALS,
     *_package_lines.LITERALS,
-    *(literal for literal, _ in SAID),
+    *(literal for literal, _, _ in SAID),
     "GB host memory for",
     "Limits:",
     "Requests:",

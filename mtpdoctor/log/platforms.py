@@ -21,22 +21,33 @@ _SIGNS = (
 # SGLang's code for a platform also runs where an option asks for it, and then finds nothing to run on.
 _LACKS = (("No module named 'torch_npu'", "npu"), ("No module named 'aiter'", "rocm"))
 # Devices of --device that are a platform of their own.
-OF_DEVICE = {"cpu": "cpu", "npu": "npu", "xpu": "xpu"}
+OF_DEVICE = {"cpu": "cpu", "npu": "npu", "xpu": "xpu", "musa": "musa"}
 
 
-# Literals of lines outside of errors that only one make of GPU writes, and the fact's value.
+# Literals of lines outside of errors that only one make of accelerator writes, what of it counts, and the fact's value.
 SAID = (
-    ("[aiter] import [", "rocm"),
-    ("RCCL version", "rocm"),
-    ("HIP version", "rocm"),
-    ("lmsysorg/sglang-rocm", "rocm"),
-    ("rocm/sgl-dev", "rocm"),
+    ("[aiter] import [", None, "rocm"),
+    ("RCCL version", None, "rocm"),
+    ("HIP version", None, "rocm"),
+    ("lmsysorg/sglang-rocm", None, "rocm"),
+    ("rocm/sg", lazy(r"\brocm/(?:sgl-dev|sglang)"), "rocm"),
+    ("-rocm", lazy(r"\bsglang:[\w.-]*-rocm\d"), "rocm"),
+    ("AMD Instinct", None, "rocm"),
+    ("AMD_Instinct", None, "rocm"),
+    ("/torch_npu/", None, "npu"),
+    ("ASCEND_RT_VISIBLE_DEVICES=", lazy(r"(?<![A-Z_])ASCEND_RT_VISIBLE_DEVICES=\d"), "npu"),
+    ("-cann", lazy(r"\bsglang:[\w.-]*-cann\d"), "npu"),
+    ("/dev/davinci", None, "npu"),
+    ("torch_musa", lazy(r"/torch_musa/|\btorch_musa version"), "musa"),
 )
 
 
 def platform_said(text: str) -> str | None:
     """The platform that a line outside of errors shows."""
-    return next((name for literal, name in SAID if literal in text), None)
+    return next(
+        (name for literal, form, name in SAID if literal in text and (form is None or form.search(text))),
+        None,
+    )
 
 
 def platform_of(attempt: Attempt) -> tuple[str, Line] | None:
