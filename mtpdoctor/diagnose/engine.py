@@ -8,6 +8,7 @@ from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
 from mtpdoctor.diagnose.contradictions import contradictions_of
 from mtpdoctor.diagnose.dating import date_log, disagreement, in_words
+from mtpdoctor.diagnose.failures import event_lines
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.memory import asks_memory, sum_of, with_model_here
 from mtpdoctor.diagnose.remedies import facts_for, fixes_of, launch_facts
@@ -428,6 +429,12 @@ def _stage(causality: Causality, attempt: Attempt) -> Stage:
     cause = causality.causes[0]
     event = cause.failure.event
     if event is not None and (event.stage_told or cause.match is None):
+        own = event.traceback is not None and (
+            cause.match is None or cause.match.line.key in event_lines(event)
+        )
+        if not own and cause.match is not None and not cause.match.rule.generic:
+            # marks before a line only tell that the launch had got so far, and processes do not write in order
+            return max(event.stage, cause.match.rule.stage, key=lambda s: s.order)
         return event.stage
     if cause.match is None:
         return attempt.stage

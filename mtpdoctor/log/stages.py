@@ -44,7 +44,10 @@ _MARKS: tuple[tuple[str, Stage], ...] = (
     ("Capturing num tokens", Stage.GRAPH_CAPTURE),
     ("Compiling num tokens", Stage.GRAPH_CAPTURE),
     ("Running FlashInfer autotune", Stage.GRAPH_CAPTURE),
+    ("Loading required modules", Stage.WEIGHTS),  # the server for images and videos, as the next
+    ("Processing warmup req", Stage.WARMUP),
     ("Started server process", Stage.WARMUP),
+    ("Started parent process", Stage.WARMUP),  # of several tokenizer workers
     ("Waiting for application startup", Stage.WARMUP),
     ("Application startup complete", Stage.WARMUP),
     ("Uvicorn running on", Stage.WARMUP),

@@ -33,7 +33,7 @@ BREAK = lazy(
     r"^(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL)\b\s*[:\s(\[]"
     r"|\[?[IWEF]\d{3,4} \d\d:\d\d|\[rank\d+\]:\[[IWEF]|usage: |srun: |slurmstepd: |Process \S+:$|Exception ignored in"
     r"|Exception in thread |Killed\b|已杀死|段错误|Aborted\b|Terminated\b|Segmentation fault|Bus error|Fatal Python error|terminate called"
-    r"|!{5,}|\$ |\+{1,3} \S|flashinfer\.comm is not available|\S+\.py:\d+: \w*Warning: |\s*\d{1,3}%\|"
+    r"|!{5,}|\$ |(?:\([\w.-]{1,40}\) )?(?:[\w.-]+@[\w.-]+:[^\s$#]{0,200}|\[[\w.-]+@[\w.-]+ [^\]\s]{1,80}\])[$#](?:\s|$)|\+{1,3} \S|flashinfer\.comm is not available|\S+\.py:\d+: \w*Warning: |\s*\d{1,3}%\|"
     r"|\w[\w -]*:\s+\d{1,3}%\||command terminated with|\S+ exited with code \d|Stack \(most recent call last\)"
     r"|Current thread 0x|Thread (?:0x|\d+ \()|Process \d+: |Python v\d|Pyspy dump |\[transformers\] |NCCL version|Loading \w+ checkpoint shards)"
 )

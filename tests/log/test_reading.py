@@ -166,7 +166,13 @@ def test_releases(line: str, release: str | None) -> None:
             {"host.gpu.name": "NVIDIA RTX PRO 6000 Blackwell Server Edition"},
         ),
         ("GPU 0: NVIDIA A100-SXM4-80GB", {"host.gpu.name": "NVIDIA A100-SXM4-80GB"}),
-        ("device_name=AMD_Instinct_MI300X.json", {"host.gpu.name": "AMD Instinct MI300X"}),
+        (
+            "device_name=AMD_Instinct_MI300X.json",
+            {"host.gpu.name": "AMD Instinct MI300X", "host.platform": "rocm"},
+        ),
+        ("image: lmsysorg/sglang:v0.5.16-rocm720-mi30x", {"host.platform": "rocm"}),
+        ("image: lmsysorg/sglang:v0.5.16-cann8.5.0-910b", {"host.platform": "npu"}),
+        ("RAY_EXPERIMENTAL_NOSET_ASCEND_RT_VISIBLE_DEVICES=1", {}),
         (
             "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch",
             {"host.gpu.name": "NVIDIA GeForce RTX 5090", "host.gpu.sm": 120},
