@@ -40,6 +40,7 @@ UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no r
 
 
 ABOUT_MODELS = ("architecture", "model-type")  # remedies worked out from what releases know of models
+FROM_SOURCES = ("symbol", "own-import", "block", "host-cache", "tensor-name", "callee")
 NOTHING = Given()
 REBUILT = "the log shows no launch command; fixed ones are put together from its server_args line"
 NOT_SGLANG = "nothing in it looks like SGLang"
@@ -227,7 +228,7 @@ def _named(attempt: Attempt) -> str | None:
 def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:
     match = cause.match
     if match is None:
-        from mtpdoctor.diagnose.unknown import next_steps, title_of
+        from mtpdoctor.diagnose.unknown import cause_of, next_steps, title_of
 
         said = _tables_say(cause, case, knowledge)
         advice = _advice(cause, case, knowledge, ())
@@ -237,7 +238,7 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
             rule=None,
             title=title_of(cause),
             confidence=UNKNOWN_CONFIDENCE,
-            cause="No rule knows this failure. The line above is the earliest error that nothing else explains.",
+            cause=cause_of(cause),
             misleading=None,
             root=cause.root,
             ranks=cause.ranks,
@@ -282,7 +283,8 @@ def _completed(
     edits = any(fix.edits for fix in fixes)
     if fixes and not rule.generic:
         known = _source_says(cause, case, knowledge) if rule.source == "sglang" and not edits else None
-        return fixes + (known.fixes if known is not None else ()), ()
+        fixes += known.fixes if known is not None else ()
+        return fixes + (_mended_later(cause, case) if _of_programming(cause) else ()), ()
     advice = _advice(cause, case, knowledge, fixes)
     if fixes and not advice.steps:
         return advice.fixes, ()  # the end of a process, told by another: no code is at fault
@@ -291,6 +293,18 @@ def _completed(
     fixes = _with_later(_with_gated((*guesses, *advice.fixes), said), said)
     steps = (*advice.steps, *(said.steps if said is not None else ()))
     return fixes, steps if fixes or steps else _where_to_look(cause, case)
+
+
+def _of_programming(cause: Cause) -> bool:
+    """An exception that speaks of one of SGLang's own classes or functions."""
+    text = cause.root.body
+    return "object has no attribute" in text or "() missing " in text or "unexpected keyword argument" in text
+
+
+def _mended_later(cause: Cause, case: Case) -> tuple[Fix, ...]:
+    from mtpdoctor.diagnose.later import mended_fixes  # reads tables that most failures do not need
+
+    return mended_fixes(root_traceback(cause), cause.root.body, case)
 
 
 def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis:
@@ -339,8 +353,7 @@ def _if_it_is(match: Match, case: Case) -> str:
 def with_facts(cause: str, match: Match, case: Case) -> str:
     """The cause, and what the facts of the releases say of it, for a rule whose remedies come from them."""
     if not any(
-        remedy.generate in ABOUT_MODELS or remedy.generate in ("symbol", "own-import", "block", "host-cache")
-        for remedy in match.rule.remedies
+        remedy.generate in ABOUT_MODELS or remedy.generate in FROM_SOURCES for remedy in match.rule.remedies
     ):
         return cause
     from mtpdoctor.diagnose.kinds import said_of  # few rules have them

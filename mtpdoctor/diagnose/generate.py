@@ -141,7 +141,7 @@ def _unknown_flags(text: str, match: Match, case: Case) -> list[Remedy]:
                     title=f"Upgrade SGLang to a release that has {name}",
                     safety=Safety.MANUAL,
                     why=h.text,
-                    run=("pip install --upgrade sglang",),
+                    run=(f"pip install sglang=={known_releases()[-1]}",),
                     risk="other options may have changed; check the command again for the new release",
                 )
             )
@@ -255,7 +255,10 @@ def _upgrade_for(name: str, known: FlagHelp) -> Remedy:
         title=f"Upgrade SGLang, or leave {name} out",
         safety=Safety.MANUAL,
         why=f"{known.text}{came}",
-        run=('python -c "import sglang; print(sglang.__version__)"', "pip install --upgrade sglang"),
+        run=(
+            'python -c "import sglang; print(sglang.__version__)"',
+            f"pip install sglang=={known_releases()[-1]}",
+        ),
     )
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 import re
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.evidence import Evidence, evidence_of
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import deciding_frame
 from mtpdoctor.kb.types import Remedy, Safety
 from mtpdoctor.log.types import Frame, Traceback
 from mtpdoctor.paths import releases_folder
-from mtpdoctor.records import dataclass
+from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.history import FunctionHistory, files_with, history_of
-from mtpdoctor.sglang.lines import gone_from
-from mtpdoctor.sglang.releases import known_releases
+from mtpdoctor.sglang.releases import known_releases, nearest_release
 from mtpdoctor.sglang.site_table import TableSite, sites_in, sites_saying, with_message
 from mtpdoctor.sglang.templates import literal_length, show
 
@@ -34,9 +35,13 @@ INTERNAL = frozenset(
     }
     | {"RecursionError", "StopIteration", "ModuleNotFoundError", "ImportError"}
 )
+FURTHER = 5  # own frames whose calls and names are looked at
+FAR = 3  # rank of evidence that says little: it goes behind a change of the function itself
 NEAR = 3  # own frames, the last ones: what lies further up every launch goes through
 REGRESSION = 8  # releases back that a form may have come with, to be taken for the reason
 MAX_NAMED = 4
+HEAD = 60  # lines in which an image is named
+_NIGHTLY = lazy(r"\bsglang(?:[-\w]*):(?:[\w.-]*nightly|(?:latest-)?dev\b|main\b)")
 KEPT = 70  # characters of a long message that are surely kept
 ALONE = 24  # characters of fixed text by which a message without a traceback is known
 
@@ -55,7 +60,11 @@ class Outlook:
     speaks: bool  # SGLang's own words, or an error of programming: its code is to blame, or at least decides
     back: Release | None = None
     back_why: str = ""
-    line_gone: bool = False  # an error of programming, and the very line that fails is in no later release from ``differs`` on
+    concerned: bool = (
+        False  # an error of programming, and ``differs`` changed the very line or name that fails
+    )
+    between: str = ""  # why the build need not be what the release is
+    mended: bool = False  # the sources leave no doubt that this failure is not possible from ``differs`` on
 
 
 def outlook_of(traceback: Traceback | None, said: str, case: Case) -> Outlook | None:
@@ -63,6 +72,26 @@ def outlook_of(traceback: Traceback | None, said: str, case: Case) -> Outlook | 
     span = releases_here(case)
     if span is None:
         return None
+    found = _outlook(traceback, said, case, span)
+    return replace(found, between=between_releases(case)) if found is not None else None
+
+
+def between_releases(case: Case) -> str:
+    """In words, where the log's build is a nightly one or a checkout: it may lie before or behind the release it is taken for."""
+    if case.release is not None and case.release not in known_releases():
+        return f"{case.release} is a state between two releases"
+    if case.reading is None or case.attempt is None or not case.reading.files:
+        return ""
+    line = case.attempt.first
+    head = case.reading.hits.window(line[0], 1, HEAD)
+    if any(_NIGHTLY.search(found.text) for found in head):
+        return f"the log's image is a nightly build, in which some of {case.release} may be lacking, or newer"
+    return ""
+
+
+def _outlook(
+    traceback: Traceback | None, said: str, case: Case, span: tuple[Release, Release]
+) -> Outlook | None:
     site = site_of(traceback, said, span)
     frames = own_frames(traceback)
     histories = [h for f in frames if (h := history_of(releases_folder(), f.path, f.function)) is not None]
@@ -70,7 +99,7 @@ def outlook_of(traceback: Traceback | None, said: str, case: Case) -> Outlook | 
     if site is not None and any(site.stands_in(r) for r in _between(span)):
         return _of_refusal(site, here[0] if here else None, span)
     if not here or not frames or here[0].function != frames[0].function:
-        return None
+        return _of_message(traceback, span)
     return _of_function(here, traceback, span, case)
 
 
@@ -80,6 +109,9 @@ def releases_here(case: Case) -> tuple[Release, Release] | None:
     known = known_releases()
     if release is None:
         return None
+    if release not in known and release < known[-1]:
+        release = nearest_release(release)[0]  # the one that it was made from
+        return release, release
     first, _, last = (case.release_range or "").partition(" to ")
     low, high = release_or_none(first), release_or_none(last or first)
     if case.release_is_certain or low is None or high is None:
@@ -116,7 +148,7 @@ def _message(said: str) -> str:
     return (found[1] or found[2]) if found else text
 
 
-def own_frames(traceback: Traceback | None) -> list[Frame]:
+def own_frames(traceback: Traceback | None, count: int = NEAR) -> list[Frame]:
     """The frames of SGLang's own code that are nearest to the exception, the last first."""
     if traceback is None or not traceback.frames:
         return []
@@ -124,7 +156,7 @@ def own_frames(traceback: Traceback | None) -> list[Frame]:
     own = [f for f in traceback.frames if "sglang/" in f.path and not f.function.startswith("<lambda")]
     if last not in own:
         return []
-    return own[::-1][:NEAR]
+    return own[::-1][:count]
 
 
 def _between(span: tuple[Release, Release]) -> tuple[Release, ...]:
@@ -177,21 +209,27 @@ def _of_function(
     kind = _kind(traceback)
     if "OutOfMemory" in kind:
         return None
-    speaks = kind in INTERNAL
+    speaks = _of_programming(traceback)
     newest = history.releases[-1]
     file = history.file.removeprefix("sglang/")
     name = "the module's own code" if history.function == "<module>" else history.function
     place = f"{name} ({file})" if not history.several else f"{name} of {file} (one of several)"
     back, why = _before(history, traceback, span, case)
     changed, gone = history.later(high), history.gone(high)
-    line = own_frames(traceback)[0].code.strip()
-    without = gone_from(releases_folder(), history.file, history.function, line, high) if line else None
-    if without is not None and _fails_there(traceback):
-        standing = _release_before(without)
-        how = f"the very line that fails, in {place}, stands unchanged up to {standing} and is gone from {without} on"
-        return Outlook(newest, without, how, True, False, True, back, why, line_gone=True)
+    said = traceback.message if traceback is not None else ""
+    found = evidence_of(own_frames(traceback, FURTHER), said, high, newest)
+    known = [e for e in found.best if e.rank < FAR or not changed]
+    if known:
+        return _of_evidence(known, newest, speaks, back, why)
+    same = f"{place}, where it dies, is the same in all releases up to {newest}"
+    if found.never and not changed and gone is None:
+        return Outlook(newest, None, f"{found.never}; {same}", False, True, speaks, back, why)
     if changed:
         how = f"{place}, where it dies, changed in {_listed(changed)}"
+        if found.best:
+            how += f"; {found.best[0].how}"
+        elif speaks:
+            how += ", but in nothing that the failing line names"
         return Outlook(newest, changed[0], how, True, False, speaks, back, why)
     if gone is not None:
         moved = [f for f in files_with(releases_folder(), history.function, gone) if f != history.file]
@@ -201,26 +239,47 @@ def _of_function(
         if 0 < len(likely) < MAX_NAMED and history.function not in ("<module>", "__init__", "forward"):
             how += f"; {gone} has one of that name in {', '.join(f.removeprefix('sglang/') for f in likely)}"
         return Outlook(newest, gone, how, True, False, speaks, back, why)
-    same = f"{place}, where it dies, is the same in all releases up to {newest}"
     around = [h for h in here[1:] if history.function != "<module>" and h.later(high)]
     if around:
         first = min(h.later(high)[0] for h in around)
         named = " and ".join(dict.fromkeys(f"{h.function} from {h.later(high)[0]} on" for h in around))
-        return Outlook(
-            newest, first, f"{same}; what calls it differs: {named}", False, False, speaks, back, why
-        )
+        how = f"{same}; what calls it differs: {named}"
+        return Outlook(newest, first, how, False, False, speaks, back, why)
     return Outlook(newest, None, same, False, False, speaks, back, why)
 
 
-def _release_before(release: Release) -> Release:
-    known = known_releases()
-    return known[known.index(release) - 1]
+def _of_evidence(
+    known: list[Evidence], newest: Release, speaks: bool, back: Release | None, why: str
+) -> Outlook:
+    best = known[0]
+    how = best.how
+    other = next((e for e in known[1:] if e.rank <= 1 and e.release != best.release), None)
+    if other is not None and not best.sure:
+        how += f"; {other.how}"
+    return Outlook(
+        newest, best.release, how, best.rank <= 2, False, speaks or best.sure, back, why,
+        concerned=best.sure or (speaks and best.rank <= 1), mended=best.sure,
+    )  # fmt: skip
 
 
-def _fails_there(traceback: Traceback | None) -> bool:
-    """An error of programming, or an assertion without a word: the line itself is at fault, or what reaches it."""
-    kind = _kind(traceback)
-    return kind in INTERNAL or (kind == "AssertionError" and traceback is not None and not traceback.message)
+def _of_message(traceback: Traceback | None, span: tuple[Release, Release]) -> Outlook | None:
+    """Where the table does not have the function: what the message alone tells of SGLang's own classes and functions."""
+    frames = own_frames(traceback)
+    if traceback is None or not frames:
+        return None
+    newest = known_releases()[-1]
+    sure = [e for e in evidence_of(frames[:1], traceback.message, span[1], newest).best if e.sure]
+    return _of_evidence(sure, newest, True, None, "") if sure else None
+
+
+def _of_programming(traceback: Traceback | None) -> bool:
+    """An error of programming, an assertion without a word, or a value of another shape than the code takes apart."""
+    kind, said = _kind(traceback), traceback.message if traceback is not None else ""
+    return (
+        kind in INTERNAL
+        or (kind == "AssertionError" and not said)
+        or (kind == "ValueError" and "values to unpack" in said)
+    )
 
 
 def _kind(traceback: Traceback | None) -> str:
@@ -272,9 +331,11 @@ def _listed(releases: tuple[Release, ...]) -> str:
 
 def sentence(outlook: Outlook) -> str:
     """What is known of later releases, for a person."""
-    how = outlook.how
+    how = outlook.how + (f" ({outlook.between})" if outlook.between else "")
     if outlook.differs is None:
         return f"{how}: an upgrade is not known to help"
+    if outlook.mended:
+        return f"{how}: the failure is mended there"
     return f"{how}; whether that mends this failure is not known"
 
 
@@ -336,3 +397,10 @@ def last_resort(outlook: Outlook) -> tuple[Fix, ...]:
 
 def _fixes(remedies: list[Remedy]) -> tuple[Fix, ...]:
     return tuple(Fix(r.title, r.safety.value, r.why, r.risk, (), r.run, None, "none") for r in remedies)
+
+
+def mended_fixes(traceback: Traceback | None, said: str, case: Case) -> tuple[Fix, ...]:
+    """The upgrade, where the sources leave no doubt that a later release has what the exception misses: goes behind what a rule
+    knows."""
+    outlook = outlook_of(traceback, said, case)
+    return _fixes(later_remedies(outlook, case)) if outlook is not None and outlook.mended else ()

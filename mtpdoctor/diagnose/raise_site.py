@@ -59,7 +59,7 @@ class SourceSays:
     fixes: tuple[Fix, ...]
     later: tuple[Fix, ...] = ()
     last: tuple[Fix, ...] = ()  # where there is no other fix at all
-    first: tuple[Fix, ...] = ()  # the upgrade to a release that no longer has the line that fails
+    first: tuple[Fix, ...] = ()  # the upgrade to a release that changed the very thing that fails
     gated: Gated = NOTHING  # edits of the options that let the failing code run
 
 
@@ -87,7 +87,7 @@ def tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | N
     if outlook.speaks or outlook.here:
         steps = (*steps, sentence(outlook))
     later = later_fixes(outlook, case)
-    first, later = (later[:1], later[1:]) if outlook.line_gone else ((), later)
+    first, later = (later[:1], later[1:]) if outlook.concerned else ((), later)
     return SourceSays(steps, said.fixes if said else (), later, last_resort(outlook), first, gated)
 
 

@@ -37,6 +37,7 @@ from mtpdoctor.sglang.options import translate_edit
 from mtpdoctor.sglang.releases import known_releases
 
 MAX_ROUNDS = 6
+BARE_UPGRADE = "pip install --upgrade sglang"
 _OPEN = re.compile(r"<[^<>]+>")
 _BEFORE_CHECKS = frozenset({Stage.ENV.value, Stage.IMPORT.value, Stage.ARGPARSE.value})
 
@@ -172,7 +173,7 @@ def _fix(
         why=filled.why,
         risk=filled.risk,
         edits=tuple(edits),
-        run=filled.run,
+        run=tuple(map(with_number, filled.run)),
         command=None,
         verified="none",
         notes=tuple(n for n in notes if n),
@@ -202,6 +203,11 @@ def _fix(
         verified=proof.verified,
         notes=fix.notes + proof.notes,
     )
+
+
+def with_number(line: str) -> str:
+    """``pip install --upgrade sglang`` with the newest release that is known: a command that names none may install anything."""
+    return f"pip install sglang=={known_releases()[-1]}" if line == BARE_UPGRADE else line
 
 
 def contradictory(edits: Sequence[Edit]) -> bool:

@@ -7,6 +7,7 @@ from mtpdoctor.diagnose.causality import Cause
 from mtpdoctor.diagnose.failures import chain
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.log.types import EventKind, Frame, Traceback
+from mtpdoctor.patterns import lazy
 
 
 def title_of(cause: Cause) -> str:
@@ -25,6 +26,48 @@ def title_of(cause: Cause) -> str:
         EventKind.EXIT: "A process ended",
     }
     return f"{names.get(event.kind, 'An error')} at {event.stage.value}, which no rule knows"
+
+
+def cause_of(cause: Cause) -> str:
+    """What the traceback alone tells of the cause: whose code failed, and at what. No guess at the reason."""
+    traceback = root_traceback(cause)
+    if traceback is None or not traceback.frames:
+        return UNKNOWN_CAUSE
+    last, own = traceback.frames[-1], deciding_frame(traceback)
+    if "sglang/" not in own.path:
+        return UNKNOWN_CAUSE
+    place = f"{own.function} ({own.path[own.path.rfind('sglang/') :].removeprefix('sglang/')})"
+    code = f' at "{own.code}"' if own.code else ""
+    kind, said = traceback.type.rsplit(".", 1)[-1], " ".join(traceback.message.split())
+    if own is not last:
+        found = _PACKAGE.search(last.path)
+        where = f"in {found[1]}" if found else "outside of SGLang"
+        return f"{UNKNOWN_CAUSE} It was raised {where}, which {place} called{code}. What it says is the reason as far as the log tells."
+    if kind not in PROGRAMMING and "values to unpack" not in said:
+        return UNKNOWN_CAUSE
+    none = _NONE.search(said)
+    why = " Something that should have been there is None." if none else ""
+    return (
+        f"{UNKNOWN_CAUSE} It is an error of programming in SGLang's own code: {place} meets a case that it was not written for "
+        f"(this model, option or platform){code}.{why}"
+    )
+
+
+UNKNOWN_CAUSE = "No rule knows this failure. The line above is the earliest error that nothing else explains."
+PROGRAMMING = frozenset(
+    [
+        "AttributeError",
+        "TypeError",
+        "KeyError",
+        "NameError",
+        "UnboundLocalError",
+        "IndexError",
+        "ZeroDivisionError",
+        "RecursionError",
+    ]
+)
+_PACKAGE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
+_NONE = lazy(r"'?NoneType'?")
 
 
 def root_traceback(cause: Cause) -> Traceback | None:

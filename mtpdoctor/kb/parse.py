@@ -56,6 +56,9 @@ GENERATORS = (
     "host-cache",
     "keyword",
     "own-import",
+    "tensor-name",
+    "callee",
+    "backend-part",
     "value",
     "versions",
 )

@@ -21,6 +21,9 @@ SAFETY = {"safe": "green", "risky": "magenta", "manual": "yellow"}
 _GENERATED = {
     "block": "Remedies are computed: the splits that give whole quantization blocks, by the sizes in the message.",
     "own-import": "Remedies are computed: the first later and the last earlier release whose files fit together, and the options that lead to the import.",
+    "tensor-name": "Remedies are computed: what the name of the tensor tells, and the first later release whose loader treats it otherwise.",
+    "backend-part": "Remedies are computed: the attention backends whose classes have the part in this release.",
+    "callee": "Remedies are computed: the first later release whose caller and callee fit together, where both are SGLang's own.",
     "value": "Remedies are computed: the option's value written as JSON, or its numbers without commas.",
     "host-cache": "Remedies are computed: a --hicache-size that fits into the host's memory for all ranks of a node.",
     "third-party": "Remedies are computed: the version that the release asks for where the log shows another; what keeps SGLang from using the package that failed.",

@@ -140,7 +140,7 @@ def test_keywords_name_the_release(owner: str, keyword: str, release: str, said:
     assert titles(found, said), [fix["title"] for fix in found["fixes"]]
 
 
-def test_the_release_without_the_line_that_fails_comes_first() -> None:
+def test_the_release_without_the_line_that_fails_is_named() -> None:
     """init_pdmux changed in 0.5.17, and the line that fails stands up to 0.5.20. The class is one of a plug-in,
     whose message no rule knows."""
     log = f"""\
@@ -156,10 +156,100 @@ AttributeError: 'OwnScheduler' object has no attribute 'gpu_id'
     reading = reading_from_text(log, knowledge.literals)
     found = to_json(diagnose(reading, knowledge, Given(release="0.5.13.post1")))["diagnoses"][0]
     assert found["rule"] is None
-    upgrade, without = found["fixes"][:2]
+    without, upgrade = found["fixes"][:2]
     assert upgrade["title"] == "Upgrade SGLang from 0.5.13.post1 to 0.5.23", (
         "a line that went is no proof of a fix"
     )
     assert "the very line that fails" in upgrade["why"] and "not known" in upgrade["why"]
-    assert "stands unchanged up to 0.5.20 and is gone from 0.5.21 on" in upgrade["why"]
+    assert "is gone from 0.5.21 on" in upgrade["why"]
     assert [(e["op"], e["name"]) for e in without["edits"]] == [("remove", "--enable-pdmux")]
+
+
+def of_code(error: str, release: str, *frames: tuple[str, str, str]) -> dict[str, Any]:
+    """As ``first``, with the code of each frame: (file, function, code)."""
+    told = "\n".join(
+        f'  File "{SGLANG}/{file}", line 9, in {name}\n    {code}' for file, name, code in frames
+    )
+    log = (
+        "$ python -m sglang.launch_server --model-path /m/Q --tp 2\n"
+        f"[2026-05-04 10:11:30 TP0] Scheduler hit an exception: Traceback (most recent call last):\n{told}\n{error}\n"
+    )
+    knowledge = load_knowledge()
+    reading = reading_from_text(log, knowledge.literals)
+    found: dict[str, Any] = to_json(diagnose(reading, knowledge, Given(release=release)))["diagnoses"][0]
+    return found
+
+
+def test_a_call_between_own_functions_names_the_release_that_has_both_right() -> None:
+    call = (
+        "srt/configs/model_config.py",
+        "_maybe_pull_model_tokenizer_from_remote",
+        "client = create_remote_connector(self.model_path)",
+    )
+    error = "TypeError: create_remote_connector() missing 1 required positional argument: 'device'"
+    found = of_code(error, "0.5.9", call)
+    assert "Both are SGLang's own" in found["cause"] and "fault of the release" in found["cause"]
+    assert found["fixes"][0]["title"] == "Upgrade SGLang from 0.5.9 to 0.5.23"
+    assert (
+        "does not ask for device any more from 0.5.10rc0 on: the failure is mended there"
+        in found["fixes"][0]["why"]
+    )
+    assert not any("pip check" in line for fix in found["fixes"] for line in fix["run"]), (
+        "no other package has to do with it"
+    )
+    mixed = of_code(error, "0.5.12", call)
+    assert titles(mixed, "Install SGLang 0.5.12 whole")
+
+
+def test_a_check_that_came_in_the_caller_is_the_evidence() -> None:
+    found = of_code(
+        "AttributeError: 'Fp8MoEMethod' object has no attribute 'moe_runner_config'",
+        "0.5.18",
+        (
+            "srt/layers/quantization/fp8.py",
+            "process_weights_after_loading",
+            "self._prepare_flashinfer_trtllm_activation_params(layer)",
+        ),
+        (
+            "srt/layers/quantization/fp8.py",
+            "_prepare_flashinfer_trtllm_activation_params",
+            '("gemm1_alpha", self.moe_runner_config.gemm1_alpha),',
+        ),
+    )
+    (upgrade,) = [fix for fix in found["fixes"] if fix["title"].startswith("Upgrade")]
+    assert "the call in process_weights_after_loading" in upgrade["why"]
+    assert "runs under other conditions from 0.5.19 on" in upgrade["why"]
+    assert "error of programming in SGLang's own code" in found["cause"]
+
+
+@pytest.mark.parametrize(
+    ("file", "tensor", "first_title", "said"),
+    [
+        ("qwen2_5_vl", "model.language_model.embed_tokens.weight", "Rename the tensors", "transformers 4.52 and later writes"),
+        ("minicpmo", "llm.model.layers.0.self_attn.k_norm.weight", "Serve it with code that knows", "another generation"),
+        ("llama", "base_model.model.model.layers.0.mlp.up_proj.lora_A.weight", "Rename the tensors", "PEFT"),
+    ],
+)  # fmt: skip
+def test_a_tensor_without_a_place_is_read_by_its_name(
+    file: str, tensor: str, first_title: str, said: str
+) -> None:
+    found = of_code(
+        f"KeyError: '{tensor}'",
+        "0.5.8",
+        (f"srt/models/{file}.py", "load_weights", "param = params_dict[name]"),
+    )
+    assert found["rule"] == "MTP0599"
+    assert found["fixes"][0]["title"].startswith(first_title)
+    assert said in found["cause"]
+    assert titles(found, "Upgrade SGLang") == [], "no later loader treats that name otherwise"
+
+
+def test_a_backend_without_a_part_is_replaced_by_one_that_has_it() -> None:
+    found = of_code(
+        "AttributeError: 'TRTLLMHAAttnBackend' object has no attribute 'sliding_window_size'",
+        "0.5.19",
+        ("srt/models/llama.py", "forward", "size = backend.sliding_window_size"),
+    )
+    offered = titles(found, "Use an attention backend that has it")
+    assert "Use an attention backend that has it: --attention-backend triton" in offered
+    assert not any("flashinfer" in title for title in offered), "its class has no such attribute in 0.5.19"

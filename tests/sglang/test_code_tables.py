@@ -12,9 +12,11 @@ import pytest
 from mtpdoctor.cli.kb_learn import add_learn_arguments, run_learn
 from mtpdoctor.errors import UserError
 from mtpdoctor.release import parse_release
+from mtpdoctor.sglang.changes import concerns, guarded_from, setters_changed
 from mtpdoctor.sglang.frames import read_frames
 from mtpdoctor.sglang.history import FunctionHistory, history_of, keyword_since
 from mtpdoctor.sglang.lines import gone_from
+from mtpdoctor.sglang.members import arguments_of, assigned_elsewhere, attribute_of, is_open
 from mtpdoctor.sglang.packed import open_packed
 from mtpdoctor.sglang.site_table import sites_in, sites_saying
 from mtpdoctor.sglang.symbols import read_symbols
@@ -51,6 +53,28 @@ TREES = {
     | {"least": 8, "stop": 2, "last": "pass", "more": "\n    def pause(self):\n        pass\n"},
 }
 PATH = "sglang/srt/worker.py"
+POOL = """\
+class Base:
+    shared = 1
+
+class Pool(Base):
+    def __init__(self, size{argument}):
+        self.size_swa = {size}
+        {attribute}
+
+def build(config, pool):
+    layers = config.layers
+    {guard}
+        fill(pool, layers)
+    return pool
+"""
+OLD_POOL = {"argument": ", device", "size": "size / 2", "attribute": "pass", "guard": "if pool:"}
+NEW_POOL = {
+    "argument": ", device=None",
+    "size": "int(size / 2)",
+    "attribute": "self.window = 4",
+    "guard": "if pool and layers is not None:",
+}
 REQUEST = "from dataclasses import dataclass\n@dataclass\nclass GenerateReqInput:\n    text: str\n    {field}: int = 0\n"
 
 
@@ -60,6 +84,7 @@ def source(base: Path, release: str) -> Path:
     }
     files[PATH] = WORKER.format(**TREES[release])
     files["sglang/srt/managers/io_struct.py"] = REQUEST.format(field="old" if release < "1.0.2" else "new")
+    files["sglang/srt/pool.py"] = POOL.format(**(OLD_POOL if release < "1.0.2" else NEW_POOL))
     if release == "1.0.0":
         files["sglang/srt/gone.py"] = "def early():\n    return 1\n"
     return write_tree(base / release, files)
@@ -174,7 +199,39 @@ def test_lines_of_a_newer_release_are_added_to_those_known(
     folder, trees = tmp_path / "facts", tmp_path / "trees"
     learn(folder, source(trees, "1.0.0"), source(trees, "1.0.1"), source(trees, "1.0.2"))
     learn(folder, source(trees, "1.0.2"), source(trees, "1.0.3"))
-    assert (folder / "lines.json.gz").read_bytes() == (facts / "lines.json.gz").read_bytes()
+    for table in ("lines.json.gz", "changes.json.gz", "members.json.gz"):
+        assert (folder / table).read_bytes() == (facts / table).read_bytes()
+
+
+def test_what_a_class_has_and_a_function_takes(facts: Path) -> None:
+    first, last = parse_release("1.0.0"), parse_release("1.0.3")
+
+    def since(owner: str, attribute: str) -> str | None:
+        known = attribute_of(facts, owner, attribute)
+        assert known is not None
+        return None if known[1].holds(first) else str(known[1].after(first))
+
+    assert since("Pool", "window") == "1.0.2"
+    assert since("Pool", "shared") is None, "its base has it"
+    assert since("Pool", "nothing") == "None"
+    assert attribute_of(facts, "Nobody", "window") is None
+    assert not is_open(facts, "Pool", last) and is_open(facts, "Nobody", last)
+    assert not assigned_elsewhere(facts, "window", last)
+    known = arguments_of(facts, "Pool", "__init__")
+    assert known is not None
+    required = {n: taken.required for numbers, taken in known[0] for n in numbers}
+    assert required == {0: ("size", "device"), 1: ("size", "device"), 2: ("size",), 3: ("size",)}
+
+
+def test_changes_by_the_names_that_they_concern(facts: Path) -> None:
+    path, first = "/x/sglang/srt/pool.py", parse_release("1.0.0")
+    assert texts(guarded_from(facts, path, "build", "fill(pool, layers)", first)) == ["1.0.2"]
+    assert guarded_from(facts, path, "build", "layers = config.layers", first) == ()
+    assert texts(concerns(facts, path, "build", "layers", first)) == ["1.0.2"], "a check on it came"
+    assert concerns(facts, path, "build", "config", first) == ()
+    (change,) = setters_changed(facts, "size_swa", first)
+    assert (change.file, change.function, str(change.release)) == ("sglang/srt/pool.py", "__init__", "1.0.2")
+    assert setters_changed(facts, "size_swa", parse_release("1.0.2")) == ()
 
 
 def _members(folder: Path, name: str) -> None:
@@ -187,6 +244,8 @@ READING: dict[str, Callable[[Path], object]] = {
     "history.json.gz": lambda folder: _members(folder, "history.json.gz"),
     "lines.json.gz": lambda folder: _members(folder, "lines.json.gz"),
     "sites.json.gz": lambda folder: _members(folder, "sites.json.gz"),
+    "changes.json.gz": lambda folder: _members(folder, "changes.json.gz"),
+    "members.json.gz": lambda folder: _members(folder, "members.json.gz"),
     "gates.json.gz": lambda folder: _members(folder, "gates.json.gz"),
     "frames.json.gz": read_frames,
     "symbols.json.gz": read_symbols,

@@ -83,6 +83,18 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.versions import versions_remedies
 
         return versions_remedies(match, case)
+    if generator == "tensor-name":
+        from mtpdoctor.diagnose.kinds.tensor import tensor_remedies
+
+        return tensor_remedies(match, case)
+    if generator == "callee":
+        from mtpdoctor.diagnose.kinds.callee import callee_remedies
+
+        return callee_remedies(match, case)
+    if generator == "backend-part":
+        from mtpdoctor.diagnose.kinds.backend_part import backend_part_remedies
+
+        return backend_part_remedies(match, case)
     raise ValueError(f"no generator {generator!r}")
 
 
@@ -114,4 +126,12 @@ def said_of(match: Match, case: Case) -> str:
             from mtpdoctor.diagnose.kinds.own_import import own_import_said
 
             return own_import_said(match, case)
+        if remedy.generate == "tensor-name":
+            from mtpdoctor.diagnose.kinds.tensor import tensor_said
+
+            return tensor_said(match, case)
+        if remedy.generate == "callee":
+            from mtpdoctor.diagnose.kinds.callee import callee_said
+
+            return callee_said(match, case)
     return ""

@@ -23,7 +23,9 @@ def package_remedies(match: Match, case: Case) -> list[Remedy]:
     if not package and "package" not in match.captures and "file" not in match.captures:
         package = _named_beside(match)
         if not package:
-            return _pins(release_facts(case.release), case)
+            from mtpdoctor.diagnose.kinds.callee import of_sglang
+
+            return [] if of_sglang(match, case) else _pins(release_facts(case.release), case)
     package = "cudnn" if package.lower() == "cudnn" else package
     if not package or package in _OWN or not _NAME.match(package):
         return []

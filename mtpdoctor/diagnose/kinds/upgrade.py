@@ -24,7 +24,8 @@ def _plain(case: Case) -> list[Remedy]:
     if case.release is not None and case.release >= newest:
         return [development(newest)]
     if case.release is None:
-        title, why = "Upgrade SGLang", f"the newest release known here is {newest}"
+        title = f"Upgrade SGLang to {newest}"
+        why = "the newest release known here; which one runs now the log does not tell"
     else:
         later = sum(1 for r in known_releases() if r > case.release)
         title = f"Upgrade SGLang from {case.release} to {newest}"
@@ -34,7 +35,7 @@ def _plain(case: Case) -> list[Remedy]:
             title=title,
             safety=Safety.MANUAL,
             why=why,
-            run=("pip install --upgrade sglang",),
+            run=(f"pip install sglang=={newest}",),
             risk="options may have changed; check the command for the new release",
         )
     ]
