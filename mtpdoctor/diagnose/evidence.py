@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mtpdoctor.diagnose.tensor_names import telling_parts
 from mtpdoctor.log.types import Frame
 from mtpdoctor.paths import releases_folder
 from mtpdoctor.patterns import lazy
@@ -35,6 +36,7 @@ _LOCAL = lazy(
     r"(?:name|variable|free variable) '(?P<name>\w+)' (?:is not defined|referenced before|where it is not|is not associated)"
 )
 _QUOTED = lazy(r"'([A-Za-z_]\w*)'")
+_TENSOR = lazy(r"^'(\w+(?:\.\w+){2,})'$")  # of a KeyError: the loader's line says nothing of it
 _SNAKE = lazy(r"(?<![\w.])[a-z]\w*_\w+")
 _WORD = lazy(r"\.?[A-Za-z_]\w*(?=(\s*\()?)")
 # What every launch goes through: that it calls otherwise says nothing.
@@ -254,20 +256,23 @@ def _by_frames(frames: list[Frame], message: str, release: Release) -> Iterator[
     folder = releases_folder()
     table = open_packed(folder / "lines.json.gz")
     local = _LOCAL.search(message)
+    tensor = _TENSOR.match(message)
     said = (*_QUOTED.findall(message), *_SNAKE.findall(message[:300]))
+    if tensor is not None:
+        said = tuple(telling_parts(tensor[1]))
     named = [local["name"]] if local else [n for n in dict.fromkeys(said) if n not in _COMMON][:MAX_NAMES]
     for distance, frame in enumerate(frames):
         file = known_file(frame.path, table) or frame.path[frame.path.rfind("sglang/") :]
         place = f"{frame.function} ({file.removeprefix('sglang/')})"
         code = frame.code.strip()
-        if code:
+        if code and tensor is None:
             yield from _of_line(frame, code, place, file, distance, release)
         for name in named:
             for since in concerns(folder, frame.path, frame.function, name, release)[:1]:
                 yield Evidence(
                     since, f"{place} treats {name} otherwise from {since} on", 1 + min(distance, 1)
                 )
-        if distance == 0:
+        if distance == 0 and tensor is None:
             words = [w for w in _names(code) if w not in named]
             for name in words[:MAX_NAMES]:
                 for since in concerns(folder, frame.path, frame.function, name, release)[:1]:

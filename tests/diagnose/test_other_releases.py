@@ -182,23 +182,23 @@ def of_code(error: str, release: str, *frames: tuple[str, str, str]) -> dict[str
 
 def test_a_call_between_own_functions_names_the_release_that_has_both_right() -> None:
     call = (
-        "srt/configs/model_config.py",
-        "_maybe_pull_model_tokenizer_from_remote",
-        "client = create_remote_connector(self.model_path)",
+        "srt/disaggregation/decode.py",
+        "_pre_alloc",
+        "kv_loc = self.token_to_kv_pool_allocator.alloc_extend(",
     )
-    error = "TypeError: create_remote_connector() missing 1 required positional argument: 'device'"
-    found = of_code(error, "0.5.9", call)
+    callee = "TypeError: PagedTokenToKVPoolAllocator.alloc_extend()"
+    found = of_code(f"{callee} missing 1 required positional argument: 'prefix_lens_cpu'", "0.5.3rc1", call)
     assert "Both are SGLang's own" in found["cause"] and "fault of the release" in found["cause"]
-    assert found["fixes"][0]["title"] == "Upgrade SGLang from 0.5.9 to 0.5.23"
-    assert (
-        "does not ask for device any more from 0.5.10rc0 on: the failure is mended there"
-        in found["fixes"][0]["why"]
-    )
+    assert found["fixes"][0]["title"] == "Upgrade SGLang from 0.5.3rc1 to 0.5.23"
+    assert "treats prefix_lens_cpu otherwise from 0.5.3 on" in found["fixes"][0]["why"]
+    assert "0.5.3rc1 is a state between two releases" in found["fixes"][0]["why"]
     assert not any("pip check" in line for fix in found["fixes"] for line in fix["run"]), (
         "no other package has to do with it"
     )
-    mixed = of_code(error, "0.5.12", call)
-    assert titles(mixed, "Install SGLang 0.5.12 whole")
+    older = of_code(f"{callee} got an unexpected keyword argument 'prefix_lens_cpu'", "0.5.2", call)
+    assert "takes prefix_lens_cpu from 0.5.3 on: the failure is mended there" in older["fixes"][0]["why"]
+    mixed = of_code(f"{callee} got an unexpected keyword argument 'prefix_lens_cpu'", "0.5.3", call)
+    assert titles(mixed, "Install SGLang 0.5.3 whole")
 
 
 def test_a_check_that_came_in_the_caller_is_the_evidence() -> None:
@@ -225,8 +225,8 @@ def test_a_check_that_came_in_the_caller_is_the_evidence() -> None:
 @pytest.mark.parametrize(
     ("file", "tensor", "first_title", "said"),
     [
-        ("qwen2_5_vl", "model.language_model.embed_tokens.weight", "Rename the tensors", "transformers 4.52 and later writes"),
-        ("minicpmo", "llm.model.layers.0.self_attn.k_norm.weight", "Serve it with code that knows", "another generation"),
+        ("granite", "model.vision_tower.embed.weight", "Rename the tensors", "transformers 4.52 and later writes"),
+        ("llama", "model.layers.0.self_attn.k_norm.weight", "Serve it with code that knows", "another generation"),
         ("llama", "base_model.model.model.layers.0.mlp.up_proj.lora_A.weight", "Rename the tensors", "PEFT"),
     ],
 )  # fmt: skip

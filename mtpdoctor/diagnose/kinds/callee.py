@@ -15,15 +15,16 @@ def callee_remedies(match: Match, case: Case) -> list[Remedy]:
     """The release that mends it where both sides are SGLang's own and differ there; a whole installation where the release has
     it right; else nothing (the package of the callee is to be looked at)."""
     call = _call(match)
+    pins = [_PINS] if match.rule.generic else []
     if call is None or not _caller(match):
-        return [_PINS]
+        return pins
     known = _fits(call, case)
     if known is True:
         return [_whole(case)]
     outlook = outlook_of(match.traceback, match.line.body, case)
     if outlook is not None and (known is False or outlook.concerned):
-        return later_remedies(outlook, case) + ([] if known is False else [_PINS])
-    return [] if known is False else [_PINS]
+        return later_remedies(outlook, case) + ([] if known is False else pins)
+    return [] if known is False else pins
 
 
 def of_sglang(match: Match, case: Case) -> bool:

@@ -4,52 +4,15 @@ from __future__ import annotations
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.later import development, own_frames, releases_here
+from mtpdoctor.diagnose.tensor_names import ADAPTER, DRAFT, NORM, saved_by, telling_parts
 from mtpdoctor.kb.types import Match, Remedy, Safety
 from mtpdoctor.log.types import Frame
 from mtpdoctor.paths import releases_folder
-from mtpdoctor.patterns import lazy
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.changes import concerns
 from mtpdoctor.sglang.history import history_of
 from mtpdoctor.sglang.lines import gone_from
 from mtpdoctor.sglang.releases import known_releases
-
-# Prefixes that a program put before the names of the model's own checkpoint, and what the own names begin with.
-_SAVED = (
-    ("_orig_mod.", "torch.compile", ""),
-    ("module.", "DistributedDataParallel", ""),
-    ("base_model.model.", "PEFT", ""),
-    ("model.language_model.", "transformers 4.52 and later", "model."),
-    ("model.visual.", "transformers 4.52 and later", "visual."),
-    ("model.vision_tower.", "transformers 4.52 and later", "vision_tower."),
-    ("model.multi_modal_projector.", "transformers 4.52 and later", "multi_modal_projector."),
-)
-_ADAPTER = lazy(r"\.(?:lora_[AB]|base_layer|modules_to_save)\.")
-_NORM = lazy(
-    r"\.(?P<part>[qk]_norm|[qk]_layernorm|sinks?|pre_feedforward_layernorm|post_feedforward_layernorm)\b"
-)
-_DRAFT = lazy(r"(?:^|\.)(?:mtp|eh_proj|enorm|hnorm|nextn)\b")
-_PLAIN = frozenset(
-    [
-        "model",
-        "layers",
-        "weight",
-        "bias",
-        "self_attn",
-        "mlp",
-        "attn",
-        "llm",
-        "proj",
-        "experts",
-        "norm",
-        "blocks",
-        "block",
-        "layer",
-        "embed_tokens",
-        "lm_head",
-    ]
-)
-_NUMBER = lazy(r"^\d+$")
 
 
 def tensor_remedies(match: Match, case: Case) -> list[Remedy]:
@@ -64,16 +27,16 @@ def tensor_said(match: Match, case: Case) -> str:
     """What the name tells, and what is known of later releases."""
     name = match.captures.get("name", "")
     said = []
-    saved = _saved(name)
+    saved = saved_by(name)
     if saved is not None:
         prefix, program, own = saved
         said.append(
             f'Names that begin with "{prefix}" are those that {program} writes; this class reads '
-            + (f'"{own}".' if own else "them without that prefix.")
+            + (f"the model's own: {own}." if own else "them without that prefix.")
         )
-    elif _ADAPTER.search(name):
+    elif ADAPTER.search(name):
         said.append("The name is one of an adapter that was not merged into the model.")
-    elif (part := _NORM.search(name)) is not None:
+    elif (part := NORM.search(name)) is not None:
         said.append(
             f"The attention of the checkpoint has {part['part']}, the class here was built without: the checkpoint is of another generation "
             "of the model (another language model inside) than the class."
@@ -86,17 +49,13 @@ def tensor_said(match: Match, case: Case) -> str:
     return " ".join(said)
 
 
-def _saved(name: str) -> tuple[str, str, str] | None:
-    return next((s for s in _SAVED if name.startswith(s[0])), None)
-
-
 def _by_name(name: str, match: Match) -> list[Remedy]:
-    saved = _saved(name)
+    saved = saved_by(name)
     if saved is not None:
         prefix, program, own = saved
         return [
             Remedy(
-                title=f"Rename the tensors of the checkpoint: {prefix}* to {f'{own}*' if own else 'the name without it'}",
+                title=f"Rename the tensors of the checkpoint: {prefix}* to {own or 'the name without it'}",
                 safety=Safety.MANUAL,
                 why=f"{program} wrote them under these names; the original checkpoint of the model has the names that the class reads",
                 run=(
@@ -113,7 +72,7 @@ def _by_name(name: str, match: Match) -> list[Remedy]:
                 run=("grep transformers_version <original model>/config.json",) if own else (),
             ),
         ]
-    if _ADAPTER.search(name):
+    if ADAPTER.search(name):
         return [
             Remedy(
                 title="Merge the adapter into the base model, or serve it with --lora-paths beside the base model",
@@ -122,7 +81,7 @@ def _by_name(name: str, match: Match) -> list[Remedy]:
             )
         ]
     file = _file(match) or "this class"
-    if (part := _NORM.search(name)) is not None:
+    if (part := NORM.search(name)) is not None:
         return [
             Remedy(
                 title=f"Serve it with code that knows this generation of the model: the branch that its authors name, or another engine; {file} of "
@@ -136,7 +95,7 @@ def _by_name(name: str, match: Match) -> list[Remedy]:
                 why="its tensors have the names that the class reads",
             ),
         ]
-    if _DRAFT.search(name):
+    if DRAFT.search(name):
         return [
             Remedy(
                 title="Use a checkpoint without the layers for drafting (MTP), or a release whose class skips them",
@@ -157,16 +116,6 @@ def _file(match: Match) -> str:
     return frame.path[frame.path.rfind("sglang/") :].removeprefix("sglang/") if frame else ""
 
 
-def _parts(name: str) -> list[str]:
-    """What of the name a loader would have to know to place the tensor."""
-    saved = _saved(name)
-    if saved is not None:
-        name = saved[0]
-    elif (found := _ADAPTER.search(name) or _NORM.search(name)) is not None:
-        name = found[0]
-    return [p for p in dict.fromkeys(name.split(".")) if p and p not in _PLAIN and not _NUMBER.match(p)]
-
-
 def _since(name: str, match: Match, case: Case) -> tuple[Release, str] | None:
     """The first later release whose loader treats a part of the name otherwise, and the part."""
     frame, span = _frame(match), releases_here(case)
@@ -174,7 +123,7 @@ def _since(name: str, match: Match, case: Case) -> tuple[Release, str] | None:
         return None
     found = [
         (since[0], part)
-        for part in _parts(name)
+        for part in telling_parts(name)
         if (since := concerns(releases_folder(), frame.path, frame.function, part, span[1]))
     ]
     return min(found, default=None)

@@ -19,6 +19,8 @@ from mtpdoctor.sglang.packages import Way, package_of
 from mtpdoctor.sglang.releases import release_facts
 
 _SITE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
+# The package refuses this GPU: in the version that the release asks for as well.
+_OF_GPU = lazy(r"(?i)\bSM_?\d{2,3}\w?\b.{0,60}\bnot\b|\bnot supported on\b.{0,40}\bSM_?\d|compute capability")
 _NEVER_AT_FAULT = frozenset({"sglang", "torch", "uvloop", "asyncio", "click", "typer"})
 _INNERMOST = 6  # frames
 
@@ -39,7 +41,8 @@ def third_party_remedies(match: Match, case: Case) -> list[Remedy]:
     if isinstance(platform, str) and row.only and platform not in row.only:
         remedies.append(_uninstall(package, platform, case))
     remedies += _ways(match, row.ways, package, case)
-    if pinned is None and not remedies and row.plugin is None:
+    refuses_gpu = match.traceback is not None and _OF_GPU.search(match.traceback.message) is not None
+    if pinned is None and not remedies and row.plugin is None and not refuses_gpu:
         remedies += package_remedies(match, case)
     return remedies
 
