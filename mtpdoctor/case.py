@@ -112,6 +112,7 @@ def build_case(
     facts = Facts({}).merged(*layers)
     sizes = _sizes(facts) if reading is not None else Facts({})
     facts = facts.merged(_sparse_kind(facts), _platform_of_device(facts), sizes)
+    facts = facts.merged(_platform_of_packages(facts))
     known = facts.look("release")
     if isinstance(known, str):
         facts = facts.merged(release_defaults(known), _of_support(model, facts))
@@ -183,6 +184,25 @@ def _platform_of_device(facts: Facts) -> Facts:
     return Facts(
         {"host.platform": Fact("host.platform", OF_DEVICE[device.value], device.source, device.where)}
     )
+
+
+# A package that is for one make only; a torch without a GPU may stand there by mistake, so that it tells nothing.
+_OF_PACKAGE = {"torch-npu": "npu", "sgl-kernel-npu": "npu", "sgl-kernel-cpu": "cpu", "sglang-kernel-cpu": "cpu", "amd-aiter": "rocm"}  # fmt: skip
+
+
+def _platform_of_packages(facts: Facts) -> Facts:
+    """``host.platform`` by the packages that the log shows, where nothing else tells it."""
+    if facts.look("host.platform") is not UNKNOWN:
+        return Facts({})
+    torch = facts.fact("host.package.torch")
+    local = str(torch.value).partition("+")[2] if torch is not None else ""
+    shown = {p: f for n, p in _OF_PACKAGE.items() if (f := facts.fact(f"host.package.{n}")) and f.value}
+    if torch is not None and local.startswith(("rocm", "xpu")):
+        shown.setdefault(local[: 4 if local.startswith("rocm") else 3], torch)
+    if len(shown) != 1:
+        return Facts({})
+    platform, fact = next(iter(shown.items()))
+    return Facts({"host.platform": Fact("host.platform", platform, fact.source, fact.where)})
 
 
 def _of_host(host: HostFacts) -> Facts:

@@ -48,6 +48,9 @@ LITERALS = (
     *(f"{name}==" for name in NAMES if len(name) > 2),
     *(f"{name}: " for name in _REPORTED),
     "PyTorch version  ",
+    "PyTorch version (",
+    "`transformers` version: ",
+    "Huggingface_hub version: ",
     *(
         f'"name": "{name}"'
         for name in ("torch", "transformers", "sgl-kernel", "sglang-kernel", "flashinfer-python", "triton")
@@ -76,6 +79,9 @@ _BUILD = lazy(r"^#\d+ (?:\[[^\]]*\] )?(?:\d+\.\d+ )?")  # of docker build
 _TABLE = lazy(rf"^\s*(?:\[conda\] |[│|] ?)?([A-Za-z][\w.-]*)(\s+|\s*[│|]\s*)({_VERSION})(?:\s+(\S.*))?$")
 _FREEZE = lazy(rf"^\s*(?:\+ |~ |\[(?:pip3?|conda)\] )?([A-Za-z][\w.-]*)(?:\[[\w,-]*\])?==({_VERSION})\s*$")
 _REPORT = lazy(rf"^\s*([A-Za-z][\w -]*?)\s*: ({_VERSION}|Module Not Found)\s*$")
+_OF_TRANSFORMERS = lazy(
+    rf"^- `?(transformers|Huggingface_hub|PyTorch|Safetensors)`? version(?: \([^)]*\))?: ({_VERSION})"
+)
 _CONFLICT = lazy(
     r"([A-Za-z0-9][\w.-]*) (\d\S*) (?:requires|has requirement) ([\w.-]+)(?:\[[\w,-]*\])?([^;`]{0,80}?)(?:;.{0,200}?)?, "
     r"but you have ([\w.-]+) (\d\S*?)(?: which is incompatible)?\.?\s*$"
@@ -89,7 +95,7 @@ _UV_CONFLICT = lazy(
 _INSTALLED = lazy(r"([A-Za-z0-9][A-Za-z0-9_.-]*?)-(\d+(?:\.\d+)*[\w.+]*)(?=\s|$)")
 _SATISFIED = lazy(rf"Requirement already satisfied: ([\w.-]+).* in .*\(({_VERSION})\)\s*$")
 _COMMAND = lazy(
-    r"(?:^\s*(?:RUN |Step \d+/\d+ : RUN |\++ )|[#$%>] |&& ).{0,80}?\b(?:uv )?pip3? install (.+?)(?: && | ; |; |\|\|?|$)"
+    r"(?:^\s*(?:RUN |Step \d+/\d+ : RUN |\++ )|[#$%>] |&& |-l?c['\", ]{1,5}).{0,300}?\b(?:uv )?pip3? install (.+?)(?: && | ; |; |\|\|?|$)"
 )
 _WORD = lazy(rf"(?:^|[\s'\"])([A-Za-z][\w.-]*)(?:\[[\w,-]*\])?==({_VERSION})(?=['\"\s]|$)")
 _DIST_INFO = lazy(r"(?:site|dist)-packages/([A-Za-z][\w.]*)-(\d+(?:\.\w+)+(?:\+[\w.]+)?)\.dist-info")
@@ -196,6 +202,8 @@ def _said(body: str) -> Iterator[tuple[str, str]]:
     elif (m := _TABLE.match(body)) is not None:
         if canonical(m[1]) in _KNOWN and (m[4] is None or len(m[2]) > 1):
             yield m[1], m[3]
+    elif body.startswith("- ") and (m := _OF_TRANSFORMERS.match(body)) is not None:  # transformers env
+        yield "torch" if m[1] == "PyTorch" else m[1], m[2]
     elif ": " in body and (m := _REPORT.match(body)) is not None and m[1] in _REPORTED:
         if m[2] != "Module Not Found":
             yield "torch" if m[1].startswith("PyTorch") else m[1], m[2]

@@ -80,6 +80,7 @@ def test_a_version_that_explains_the_failure_is_the_first_fix(
         ("transformers  5.3.0", "AttributeError: 'NoneType' object has no attribute 'warp'", (OWN,)),
         ("torch==2.10.0", "AttributeError: 'Warp' object has no attribute 'x'", (f"{SITE}/torch/nn/modules/module.py:_call_impl", OWN)),
         ("transformers  5.3.0", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", (OWN,)),
+        ("torch==2.9.1\ntriton==3.6.0", "torch._inductor.exc.InductorError: RuntimeError: No valid triton configs. OutOfResources: out of resource: shared memory", (OWN, INDUCTOR)),
         ("transformers  4.57.6", "TypeError: warp cannot be a field", (OWN, f"{SITE}/transformers/warp.py:warp")),
         (
             "[aiter] import [module_warp] under /w/aiter/jit/module_warp.so\ntorch==2.8.0+rocm7.0",
@@ -143,6 +144,15 @@ def test_commands_of_rules_get_the_versions_and_the_cuda_of_this_launch() -> Non
         (
             "Skipping import of cpp extensions due to incompatible torch version 2.10.0+cu128 for torchao version 0.9.0   Please",
             {"host.package.torch": "2.10.0+cu128", "host.package.torchao": "0.9.0"},
+        ),
+        ("- PyTorch version (accelerator?): 2.9.1+cu128 (CUDA)", {"host.package.torch": "2.9.1+cu128"}),
+        (
+            'command: ["bash", "-c", "pip install -q \'torch==2.10.0\' x; sglang serve"]',
+            {"host.package.torch": "2.10.0"},
+        ),
+        (
+            '[{"name": "sglang", "version": "0.5.9"}, {"name": "torch", "version": "2.10.0"}]',
+            {"host.package.torch": "2.10.0"},
         ),
         ("    Uninstalling triton-3.3.1:", {}),
         (" - torch==2.11.0", {}),

@@ -100,6 +100,7 @@ _CALL = lazy(
 _CLASS = lazy(r"'\w+(?:Config|Tokenizer|TokenizerFast|Processor)' object has no attribute")
 _NOTHING = lazy(
     r"'NoneType' object|for [-+*/]=?: 'NoneType'|\bNoneType\b.{0,40}\b(?:subscriptable|iterable|callable)"
+    r"|(?i:out of resource|out ?of ?memory|No space left|Permission denied|Failed to find C compiler|Python\.h)"
 )
 
 
@@ -121,7 +122,7 @@ def blame_of(text: str, kind: str, frames: tuple[Frame, ...]) -> Blame | None:
     if (m := _OPERATOR.search(text)) is not None:
         return Blame(Kind.SYMBOL, tuple(_distributions([m[1] or m[2], "torch"])), m[1] or m[2])
     if _NOTHING.search(text.partition("\n")[0]):
-        return None  # a value that is not there; no package has it under another name
+        return None  # a value that is not there, or something of the machine
     if name in _KINDS or name in _OF_OTHERS or "incompatible function arguments" in text:
         said_of = _IMPORT.search(text) or _MODULE.search(text)
         modules = [(said_of[1] or said_of[2]).partition(".")[0]] if said_of is not None else []

@@ -114,22 +114,28 @@ def _other_parts(drifts: Sequence[Drift]) -> tuple[str, ...]:
 
 def _rebuild(drift: Drift, case: Case) -> Remedy:
     """A kernel package that the log shows being compiled against another torch than the one it runs with."""
-    here = drift.have.partition("+")[0]
-    cpu = "cpu" in drift.owner or case.facts.look("host.platform") == "cpu"
-    prepare = (
-        ("cd sgl-kernel && cp pyproject_cpu.toml pyproject.toml",)
-        if cpu and drift.owner in KERNELS
-        else (f"cd {drift.owner}   # its sources",)
+    cpu = drift.owner in KERNELS and ("cpu" in drift.owner or case.facts.look("host.platform") == "cpu")
+    return compile_again(
+        drift.owner,
+        f"the torch {drift.have} that is installed",
+        f"{reason(drift)}, and {drift.have} is installed ({drift.where}); ",
+        "cd sgl-kernel && cp pyproject_cpu.toml pyproject.toml"
+        if cpu
+        else f"cd {drift.owner}   # its sources",
+        drift.have.partition("+")[0],
     )
+
+
+def compile_again(package: str, torch: str, why: str, prepare: str, version: str = "VERSION") -> Remedy:
+    """To compile ``package`` against ``torch`` (in words); ``version`` of torch is for the build file."""
     return Remedy(
-        title=f"Compile {drift.owner} again, against the torch {drift.have} that is installed",
+        title=f"Compile {package} again, against {torch}",
         safety=Safety.MANUAL,
-        why=f"{reason(drift)}, and {drift.have} is installed ({drift.where}); pip builds in an environment of its own, "
-        "with the newest torch that the build file admits, unless it is told not to",
+        why=f"{why}pip builds in an environment of its own, with the newest torch that the build file admits, unless it is told not to",
         run=(
-            *prepare,
+            prepare,
             "pip install scikit-build-core wheel",
             "pip install --force-reinstall --no-deps --no-build-isolation .",
-            f"# or, with build isolation: write torch=={here} into [build-system] requires of pyproject.toml, and build as before",
+            f"# or, with build isolation: write torch=={version} into [build-system] requires of pyproject.toml, and build as before",
         ),
     )

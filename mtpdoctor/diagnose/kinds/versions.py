@@ -9,8 +9,8 @@ import shlex
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.drift.blame import blame_of
-from mtpdoctor.diagnose.drift.commands import index_of
-from mtpdoctor.diagnose.drift.found import pins_of
+from mtpdoctor.diagnose.drift.commands import compile_again, index_of
+from mtpdoctor.diagnose.drift.found import KERNELS, packages_shown, pins_of
 from mtpdoctor.kb.types import Match, Remedy, Safety
 from mtpdoctor.sglang.packages import companions, package_of
 
@@ -24,6 +24,12 @@ def versions_remedies(match: Match, case: Case) -> list[Remedy]:
     for name in tuple(names):
         names += [n for n in companions(name) if pins.get(n, "").startswith("==") and n not in names]
     wanted = [n + pins[n] for n in names][:_MOST]
+    if not wanted and _on_cpu(case) and _of_kernel(match):
+        prepare = "cd sgl-kernel && cp pyproject_cpu.toml pyproject.toml"
+        torch = case.facts.look("host.package.torch")
+        version = torch.partition("+")[0] if isinstance(torch, str) else "THE-INSTALLED-ONE"
+        why = "the kernel package for CPUs is compiled on the machine; "
+        return [compile_again("the kernel package", "the torch that is installed", why, prepare, version)]
     if not wanted:
         return [_unknown(match)]
     torch = next((w[7:] for w in wanted if w.startswith("torch==")), None)
@@ -51,6 +57,18 @@ def _blamed(match: Match) -> list[str]:
     named = match.captures.get("package")
     out = list(package_of(named.partition(".")[0]).distributions) if named else []
     return list(dict.fromkeys([*out, *(blame.packages if blame is not None else ())]))
+
+
+def _on_cpu(case: Case) -> bool:
+    """By the platform, or by the kernel package for CPUs."""
+    shown = packages_shown(case)
+    return case.facts.look("host.platform") == "cpu" or any(
+        name in shown for name in KERNELS if name.endswith("-cpu")
+    )
+
+
+def _of_kernel(match: Match) -> bool:
+    return any(name in KERNELS for name in _blamed(match))
 
 
 def _unknown(match: Match) -> Remedy:
