@@ -34,6 +34,13 @@ def commands(found: dict[str, Any], which: int = 0) -> str:
             "pip install triton==3.3.1",
         ),
         (("torch   2.9.1   pypi_0  pypi", "triton  3.6.0   pypi_0  pypi"), HOOK, (OWN, INDUCTOR), None, "triton==3.5.1"),
+        (  # torch was moved, and Triton with it or not: torch brings its own
+            ("torch==2.10.0", "triton==3.5.1"),
+            HOOK,
+            (OWN, INDUCTOR),
+            "0.5.9",
+            "pip install torch==2.9.1 torchvision==0.24.1",
+        ),
         (("torch   2.10.0+cu128", "sgl-kernel  0.3.21"), SYMBOL, (KERNEL,), None, "torch==2.9.1"),
         (("torch==2.10.0+cu130",), SYMBOL, (KERNEL,), "0.5.9", "--index-url https://download.pytorch.org/whl/cu130"),
         (
@@ -56,6 +63,13 @@ def commands(found: dict[str, Any], which: int = 0) -> str:
             (OWN,),
             "0.5.9",
             "pip install flashinfer-python==0.6.3 flashinfer-cubin==0.6.3",
+        ),
+        (
+            ("flashinfer-jit-cache      0.6.14+cu130", "flashinfer-python         0.6.12"),
+            "RuntimeError: flashinfer-jit-cache version (0.6.14+cu130) does not match flashinfer version (0.6.12). Please",
+            (f"{SITE}/flashinfer/jit/env.py:_get_aot_dir",),
+            "0.5.13",
+            "flashinfer-jit-cache==0.6.12 --index-url https://flashinfer.ai/whl/cu130",
         ),
         (
             ("torch   2.9.1+cu128", "nvidia-nccl-cu12   2.21.5"),

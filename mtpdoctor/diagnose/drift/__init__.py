@@ -108,6 +108,10 @@ def explaining_of(drifts: tuple[Drift, ...], blame: Blame) -> tuple[Drift, ...]:
     out: dict[str, Drift] = {}
     for _, _, drift in fitting:
         out.setdefault(drift.name, drift)
+    for leader in ("torch", "flashinfer-python"):  # which bring what they ask for along
+        if leader in out:
+            rest = {n: d for n, d in out.items() if n != leader and d.owner != leader}
+            out = {leader: out[leader]} | rest
     return tuple(out.values())[:2]
 
 
@@ -130,7 +134,9 @@ def _told(
     said = " ".join(
         f"The log shows {d.name} {d.have}{f' ({d.where})' if d.where else ''}; {reason(d)}." for d in drifts
     )
-    sure = first.owner in blame.packages or blame.kind in (Kind.SYMBOL, Kind.CHECK)
+    symbol = blame.kind is Kind.SYMBOL
+    told = first.asked_where is not None or first.why == "built"
+    sure = first.owner in blame.packages or blame.kind is Kind.CHECK or (symbol and told)
     rule = cause.match.rule if cause.match is not None else None
     evidence = (*diagnosis.evidence, *_lines(drifts, case))
     vague = rule is None or rule.generic or rule.evidence == "symptom"
@@ -145,10 +151,11 @@ def _told(
             confidence=_SURE if sure else _LIKELY,
             cause=f"{said} The failure lies in {_in_words(first, blame)}, as when versions do not belong together.",
             misleading=None,
+            captures=(("package", first.name),),
             fixes=_first(fix, diagnosis.fixes, first),
         )
     doing = [f for f in diagnosis.fixes if f.edits]
-    leads = sure or blame.kind in (Kind.MODEL_TYPE, Kind.IMPORT) or not doing
+    leads = sure or symbol or blame.kind is Kind.IMPORT or not doing
     return replace(
         diagnosis,
         evidence=evidence,

@@ -82,7 +82,7 @@ _CALLED = (
     ("llguidance", lazy(r"\bllguidance\b|\bLLMatcher\b|\bLLInterpreter\b")),
     ("triton", lazy(r"\btriton\b|\btl\.\w+|'CompiledKernel'|\bASTSource\b|\bAttrsDescriptor\b|\blaunch_enter_hook\b|\bJITFunction\b|triton_key")),
     ("cutlass", lazy(r"\bcutlass\.|\bcute\.|\b_cutlass_ir\b")),
-    ("tvm_ffi", lazy(r"\btvm_ffi\b|\bTVMFFI\w+")),
+    ("tvm_ffi", lazy(r"\btvm_ffi\b|\bTVMFFI\w+|_ZNK?3tvm3ffi")),
     ("torchao", lazy(r"\btorchao\b")),
     ("torchcodec", lazy(r"\btorchcodec\b|libtorchcodec")),
     ("compressed_tensors", lazy(r"\bcompressed_tensors\b|\bQuantizationArgs\b")),
@@ -113,6 +113,8 @@ def blame_of(text: str, kind: str, frames: tuple[Frame, ...]) -> Blame | None:
         return Blame(Kind.SYMBOL, (*_LIBRARIES["cudnn"], "torch"), "cudnn")
     if _TYPE.search(text):
         return Blame(Kind.MODEL_TYPE, ("transformers",))
+    if "Could not load libtorchcodec" in text:  # or FFmpeg is not there
+        return Blame(Kind.BORDER, ("torchcodec", "torch"))
     if _NUMPY.search(text):
         return Blame(Kind.CHECK, ("numpy", "numba"))
     if (m := _REQUIRED.search(text)) is not None:

@@ -6,7 +6,14 @@ import shlex
 from collections.abc import Sequence
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.drift.found import KERNELS, PUBLISHED, Drift, packages_shown, pins_of
+from mtpdoctor.diagnose.drift.found import (
+    FLASHINFER_PARTS,
+    KERNELS,
+    PUBLISHED,
+    Drift,
+    packages_shown,
+    pins_of,
+)
 from mtpdoctor.kb.types import Remedy, Safety
 from mtpdoctor.sglang.torch_versions import asked_by_torch, cuda_of
 
@@ -58,7 +65,7 @@ def _requirements(drifts: Sequence[Drift], case: Case) -> list[str]:
     shown = packages_shown(case)
     flashinfer = next((d.exact for d in drifts if d.name == "flashinfer-python"), None)
     pins = pins_of(case)
-    for part in ("flashinfer-cubin", "flashinfer-jit-cache"):
+    for part in FLASHINFER_PARTS:
         there = shown[part][0].partition("+")[0] if part in shown else None
         if flashinfer is not None and (there != flashinfer if there else pins.get(part) == f"=={flashinfer}"):
             out.append(f"{part}=={flashinfer}")
@@ -83,8 +90,8 @@ def _pip(wanted: Sequence[str], case: Case) -> tuple[str, ...]:
         index = index_of(torch, case) if torch is not None and requirement.startswith("torch") else None
         if requirement.startswith(tuple(f"{name}==" for name in PUBLISHED)):
             index = _kernel_index(case)
-        elif requirement.startswith("flashinfer-jit-cache==") and (cuda := _cuda(case)):
-            index = f"https://flashinfer.ai/whl/cu{cuda.replace('.', '')}"
+        elif requirement.startswith("flashinfer-jit-cache=="):
+            index = _cache_index(case)
         groups.setdefault(index, []).append(shlex.quote(requirement))
     return tuple(
         f"pip install {' '.join(names)}" + (f" --index-url {index}" if index else "")
@@ -95,6 +102,14 @@ def _pip(wanted: Sequence[str], case: Case) -> tuple[str, ...]:
 def _cuda(case: Case) -> str | None:
     cuda = case.facts.look("host.torch.cuda")
     return cuda if isinstance(cuda, str) else None
+
+
+def _cache_index(case: Case) -> str | None:
+    """The index of flashinfer-jit-cache for the CUDA of the one that is there, else of torch."""
+    local = packages_shown(case).get("flashinfer-jit-cache", ("", ""))[0].partition("+")[2]
+    cuda = (_cuda(case) or "").replace(".", "")
+    tag = local if local.startswith("cu") else f"cu{cuda}" if cuda else None
+    return f"https://flashinfer.ai/whl/{tag}" if tag else None
 
 
 def _kernel_index(case: Case) -> str | None:

@@ -13,6 +13,7 @@ from mtpdoctor.sglang.torch_versions import anywhere, asked_by_torch
 
 PUBLISHED = ("sglang-kernel", "sgl-kernel")  # on the package index, for NVIDIA's GPUs
 KERNELS = (*PUBLISHED, "sgl-kernel-cpu", "sglang-kernel-cpu")
+FLASHINFER_PARTS = ("flashinfer-cubin", "flashinfer-jit-cache")
 _PACKAGE = "host.package."
 
 
@@ -57,6 +58,7 @@ def drifts_of(case: Case) -> tuple[Drift, ...]:
         *_asked_in_log(case, have),
         *_built_for(case, have),
         *_beside_ascend(have),
+        *_beside_flashinfer(have),
         *_asked_by_torch(case, have),
         *_pinned(case, have),
     ):
@@ -187,6 +189,15 @@ def _beside_ascend(have: Mapping[str, tuple[str, str]]) -> Iterator[Drift]:
         wanted = ".".join(npu[0].split(".")[:3])
         if torch[0].partition("+")[0] != wanted:
             yield Drift("torch", *torch, f"=={wanted}", "torch-npu", npu[0], npu[1] or None)
+
+
+def _beside_flashinfer(have: Mapping[str, tuple[str, str]]) -> Iterator[Drift]:
+    """Its other parts have to be of its version."""
+    main = have.get("flashinfer-python")
+    for part in FLASHINFER_PARTS:
+        if main is not None and part in have and not meets(have[part][0], f"=={main[0].partition('+')[0]}"):
+            spec = f"=={main[0].partition('+')[0]}"
+            yield Drift(part, *have[part], spec, "flashinfer-python", main[0], main[1] or None)
 
 
 def _asked_by_torch(case: Case, have: Mapping[str, tuple[str, str]]) -> Iterator[Drift]:

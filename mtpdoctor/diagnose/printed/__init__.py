@@ -166,7 +166,11 @@ def _installs(sentence: str, case: Case) -> Iterator[Remedy]:
     for name, version in required_versions(sentence):
         module = module_named(name)
         if module is not None:
-            command = f"pip install '{_distribution(module, case)}{version}'"
+            plain = name.lower().replace(
+                "_", "-"
+            )  # a version belongs to the name it stands by (triton comes with torch)
+            told = plain if plain in package_of(module).distributions else _distribution(module, case)
+            command = f"pip install '{told}{version}'"
             yield Remedy(f"Do as the log says: {command}", Safety.MANUAL, why, run=(command,), risk=risk)
     for name in named_packages(sentence):
         module = module_named(name)
