@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import UNKNOWN, Fact, Facts, Source, make_facts
+from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.arguments import default_arguments
@@ -40,6 +41,7 @@ class Case:
     document: LaunchDocument | None = None
     command_where: str | None = None
     reconstructed: bool = False
+    lost: tuple[str, ...] = ()  # options of a reconstructed command whose values the log does not tell
     release_is_certain: bool = True
     release_range: str | None = None
     model: ModelFacts | None = None  # all that is known of the model, for the memory sum
@@ -87,24 +89,28 @@ def build_case(
     document: LaunchDocument | None = None,
     command_where: str | None = None,
     reconstructed: bool = False,
+    typed: LaunchDocument | None = None,
+    lost: tuple[str, ...] = (),
     host: HostFacts | None = None,
     model: ModelFacts | None = None,
     release: str | None = None,
 ) -> Case:
-    """Merge what is known. ``release``, ``host`` and ``model`` are what the person or the host says."""
+    """Merge what is known. ``release``, ``host`` and ``model`` are what the person or the host says; ``typed`` is the
+    part of a reconstructed command that was surely typed."""
+    said = typed or document
     layers: list[Facts] = []
     if release:
         layers.append(make_facts({"release": release}, Source.USER, "--sglang"))
     if host is not None and host.pretended:
         layers.append(_of_host(host))
-    if document is not None:
-        layers.append(command_facts(document.command, command_where or "command"))
+    if document is not None and said is not None:
+        layers.append(command_facts(said.command, command_where or "command"))
         layers.append(_of_carrier(document, command_where or "command"))
     if reading is not None and attempt is not None:
         shown = log_facts(reading, attempt)
         layers += [shown, gpu_facts(shown), _platform_shown(attempt), _cuda_of_torch(shown)]
-    if document is not None:
-        layers.append(typed_arguments(document.command, command_where or "command"))
+    if said is not None:
+        layers.append(typed_arguments(said.command, command_where or "command"))
     if host is not None and not host.pretended:
         layers.append(_of_host(host))
     if model is not None:
@@ -123,6 +129,7 @@ def build_case(
         document=document,
         command_where=command_where,
         reconstructed=reconstructed,
+        lost=lost,
         model=model,
     )
 
@@ -235,7 +242,8 @@ def _of_support(model: ModelFacts | None, facts: Facts) -> Facts:
 
 
 def command_facts(command: LaunchCommand, where: str) -> Facts:
-    """``flag.*`` and ``env.*`` of a command; closed: a flag that is not there was not typed."""
+    """``flag.*`` and ``env.*`` of a command; closed: a flag that is not there was not typed, unless the command has
+    words such as ``"$@"`` that stand for arguments nobody knows."""
     values: dict[str, Any] = {}
     for use in command.flags:
         values.update({f"flag.{dest}": value for dest, value in _written(use)})
@@ -245,7 +253,11 @@ def command_facts(command: LaunchCommand, where: str) -> Facts:
     tagged = version_in(container.get("image") or "")
     if tagged is not None:
         values["release"] = str(tagged)
-    return make_facts(values, Source.COMMAND, where, closed=frozenset({"flag.", "env."}))
+    known = {"env."} if any(_ARGUMENTS.match(word) for word in command.positionals) else {"flag.", "env."}
+    return make_facts(values, Source.COMMAND, where, closed=frozenset(known))
+
+
+_ARGUMENTS = lazy(r"\$(?:[@*]|\{[@*][^{}]*\}|\{\w+\[[@*]\][^{}]*\})\Z")
 
 
 def _of_carrier(document: LaunchDocument, where: str) -> Facts:

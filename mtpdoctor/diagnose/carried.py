@@ -16,6 +16,7 @@ from mtpdoctor.diagnose.written import left_out, required, said_by, written_valu
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
+from mtpdoctor.sglang.flags import flag_table
 
 if TYPE_CHECKING:
     from mtpdoctor.case import Case
@@ -44,6 +45,7 @@ _PATH = lazy(r"[~/.]?[\w.@+-]*/[\w./@+-]+")
 _SOURCE = lazy(r"[A-Za-z_]\w*(?:\.\w+)*:\w+")  # package.module:name
 _DOTTED = lazy(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _MODULE = lazy(r"No module named '([\w.]+)'")
+_PARSER = ("unknown-flag", "ambiguous-flag", "bad-choice")  # the message lists what was typed
 _WORDS = frozenset(
     {"true", "false", "null", "none", "auto", "name", "type", "config", "path", "model", "backend"}
 )
@@ -58,7 +60,8 @@ class _Carried:
 
 def with_carried(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
     """``fixes``, behind those for the option whose value the failure names, where none of them speaks of that option."""
-    if case.document is None:
+    parsers = cause.match.rule.remedies if cause.match is not None else ()
+    if case.document is None or any(r.generate in _PARSER for r in parsers):
         return fixes
     text = said_by(root_traceback(cause), cause.root)
     found = _carried(text, case)
@@ -98,7 +101,11 @@ def _carried(text: str, case: Case) -> _Carried | None:
 
 
 def _values(case: Case) -> Iterator[tuple[str, str, FlagUse | None]]:
+    table = flag_table(case.release)
     for use, value in written_values(case):
+        spec = table.resolve(use.name)
+        if spec is not None and value in map(str, spec.choices or ()):
+            continue  # one of a few: the message speaks of the choice, and does not fail on its spelling
         if use.dest not in _NOT_MEANT:
             yield use.name, value, use
     if case.document is not None:

@@ -19,7 +19,7 @@ from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.match import Matches, match_rules
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Match, Role, Rule
-from mtpdoctor.launch.document import read_launch
+from mtpdoctor.launch.document import LaunchDocument, read_launch
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Form
 from mtpdoctor.log.command_line import launch_command
@@ -43,6 +43,7 @@ ABOUT_MODELS = ("architecture", "model-type")  # remedies worked out from what r
 FROM_SOURCES = ("symbol", "own-import", "block", "host-cache", "tensor-name", "callee")
 NOTHING = Given()
 REBUILT = "the log shows no launch command; fixed ones are put together from its server_args line"
+CHOSEN = "; of these SGLang may have chosen by itself: {names}"
 NOT_SGLANG = "nothing in it looks like SGLang"
 
 
@@ -179,6 +180,8 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
     """The case of an attempt, and notes on what was odd about its command."""
     notes: list[str] = []
     document, where, rebuilt = given.document, given.command_where, False
+    typed: LaunchDocument | None = None
+    lost: tuple[str, ...] = ()
     named = release_or_none(given.release or _named(attempt) or "")
     dating = None
     if document is None:
@@ -191,19 +194,22 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
             except UserError as error:
                 notes.append(f"the launch command on line {line.number} could not be read: {error}")
     if document is None:
-        from mtpdoctor.diagnose.reconstruct import reconstructed_command
+        from mtpdoctor.diagnose.reconstruct import reconstructed_command, typed_words
 
         dating = date_log(reading, attempt) if named is None else None
-        text_or_none = reconstructed_command(attempt, dating.releases[-1] if dating else named)
-        if text_or_none is not None:
-            document, where, rebuilt = read_launch(text_or_none), "server_args of the log", True
-            notes.append(REBUILT)
+        again = reconstructed_command(attempt, dating.releases[-1] if dating else named)
+        if again is not None:
+            document, where, rebuilt = read_launch(again.command), "server_args of the log", True
+            typed, lost = read_launch(typed_words(again)), again.lost
+            notes.append(REBUILT + (CHOSEN.format(names=", ".join(again.open)) if again.open else ""))
     case = build_case(
         reading=reading,
         attempt=attempt,
         document=document,
         command_where=where,
         reconstructed=rebuilt,
+        typed=typed,
+        lost=lost,
         host=given.host,
         model=given.model,
         release=given.release,

@@ -48,9 +48,12 @@ def fitting(fixes: Sequence[Fix], case: Case) -> tuple[Fix, ...]:
             kept = [own_packages(platform, case)]
         fixes = kept
     if any(e.op in (EditOp.SET, EditOp.ADD) for fix in fixes for e in fix.edits) and _is_diffusion(case):
+        from mtpdoctor.sglang.flags import OF_SERVE
         from mtpdoctor.sglang.other_parsers import diffusion_flags, diffusion_since
 
-        known = frozenset(f for f in diffusion_flags() if diffusion_since(f, case.release) is None)
+        known = frozenset(f for f in diffusion_flags() if diffusion_since(f, case.release) is None) | {
+            OF_SERVE
+        }
         fixes = [fix for fix in fixes if _has_all(fix, known)]
     return tuple(fixes)
 

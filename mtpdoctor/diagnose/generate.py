@@ -10,7 +10,7 @@ import shlex
 from difflib import SequenceMatcher
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.other_parsers import of_diffusion, of_router, parser_of
+from mtpdoctor.diagnose.other_parsers import of_diffusion, of_missed_diffusion, of_router, parser_of
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.launch.types import Edit, EditOp
@@ -116,6 +116,13 @@ def _unknown_flags(text: str, match: Match, case: Case) -> list[Remedy]:
     parser = parser_of(match, case)
     if parser != "server":
         return of_router(arguments) if parser == "router" else of_diffusion(arguments, case)
+    if missed := of_missed_diffusion(arguments, case):
+        return missed
+    if case.document is not None:
+        from mtpdoctor.diagnose.strays import without_strays
+
+        if not arguments:
+            return without_strays(text, case)
     remedies: list[Remedy] = []
     helps = [(name, value, explain_unknown(name, release, value)) for name, value in arguments]
     helps = [(name, value, _ranged(_fitting(h, value, case), case)) for name, value, h in helps]

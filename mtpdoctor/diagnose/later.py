@@ -312,7 +312,7 @@ def _before(
 
 def _lacks(release: Release, case: Case) -> bool:
     """Has that release no class for the model, or not the options of the command?"""
-    from mtpdoctor.diagnose.remedies import flag_problems
+    from mtpdoctor.diagnose.exact import flag_problems
     from mtpdoctor.sglang.architectures import architecture
 
     found = case.facts.look("model.architecture")

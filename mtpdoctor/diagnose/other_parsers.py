@@ -9,12 +9,23 @@ from collections.abc import Sequence
 from mtpdoctor.case import Case
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
-from mtpdoctor.sglang.flags import flag_table
-from mtpdoctor.sglang.other_parsers import ROUTER, diffusion_flags, diffusion_since, router_flags
+from mtpdoctor.sglang.flags import OF_SERVE, flag_table
+from mtpdoctor.sglang.other_parsers import (
+    MODEL_TYPE_SINCE,
+    ROUTER,
+    diffusion_flags,
+    diffusion_since,
+    first_with_all,
+    only_of_diffusion,
+    router_flags,
+)
+from mtpdoctor.sglang.releases import known_releases
+from mtpdoctor.sglang.store import release_order
 
 _PROGRAM = lazy(r"(?P<program>[\w./-]+(?: serve)?): error: ")
 _ROUTER = lazy(r"(?:launch_router|sglang[-_]router|\bsmg\b|sglang-model-gateway)")
 _DIFFUSION_SEEN = lazy(r"sglang[./]multimodal_gen|[Dd]etected diffusion model|serve backend 'diffusion'")
+_OF_SERVER = "[--tokenizer-path "  # in the usage text of the language server only
 _LINES = 1200  # before the error; longer than any usage text
 
 _DIFFUSION = frozenset(
@@ -36,6 +47,8 @@ def parser_of(match: Match, case: Case) -> str:
         lines = case.reading.hits.window(match.line.file, first, match.line.number - 1)
         if any(_DIFFUSION_SEEN.search(line.text) for line in lines):
             return "diffusion"
+        if any(_OF_SERVER in line.text for line in lines):
+            return "server"  # its usage text
     typed = case.document.command.flags if case.document is not None else ()
     return "diffusion" if any(use.dest in _DIFFUSION for use in typed) else "server"
 
@@ -68,6 +81,52 @@ def of_router(flags: Sequence[tuple[str, str | None]]) -> list[Remedy]:
         else:
             title, why = f"Leave {name} out of the router's command", f"the router has no {name}"
         out.append(Remedy(title=title, safety=Safety.MANUAL, why=why, run=(f"{ROUTER} --help",)))
+    return out
+
+
+def of_missed_diffusion(flags: Sequence[tuple[str, str | None]], case: Case) -> list[Remedy]:
+    """For options of the server for image and video models that the language server refused: ``sglang serve`` took
+    the model for a language model. Nothing is to be left out, another server is to be started."""
+    names = [name for name, _ in flags if only_of_diffusion(name)]
+    if not names:
+        return []
+    shown = ", ".join(names)
+    release = case.release if case.release is not None and case.release >= known_releases()[0] else None
+    later = [name for name in names if release is None or diffusion_since(name, release) is not None]
+    first = first_with_all(names)
+    out: list[Remedy] = []
+    model = str(case.facts.look("flag.model_path") or "MODEL")
+    serve = case.document is not None and case.document.command.program[-1:] == ("serve",)
+    if first is not None and later:
+        out.append(
+            Remedy(
+                title=f"Use SGLang {first} or later, whose server for image and video models has all these options",
+                safety=Safety.MANUAL,
+                why=f"{', '.join(later)} came later than {release}"
+                if release is not None
+                else f"all of {shown} are known from {first} on; models that such a server knows come with its releases",
+                run=(f'pip install --upgrade "sglang[diffusion]>={first}"',),
+            )
+        )
+    if serve and (release is None or release >= release_order(MODEL_TYPE_SINCE)):
+        out.append(
+            Remedy(
+                title="Start the server for image and video models: --model-type diffusion",
+                safety=Safety.RISKY,
+                why=f"{shown} are options of that server; sglang serve took the model for a language model, because it has "
+                "no model_index.json of diffusers and its path is none that this release knows",
+                edits=(EditTemplate("set", OF_SERVE, "diffusion"),),
+                risk="that server must know the model",
+            )
+        )
+    out.append(
+        Remedy(
+            title="Check that the model is one for images or videos, and that the release knows it",
+            safety=Safety.MANUAL,
+            why="a folder is taken for such a model by its model_index.json, a repository by its name",
+            run=(f"ls {model}/model_index.json", "pip show sglang diffusers"),
+        )
+    )
     return out
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.config_file import only_in_file
+from mtpdoctor.diagnose.exact import NOT_EXACT, doubts, flag_problems, of_another_server
 from mtpdoctor.diagnose.in_force import chosen_again, names_missing_option, without_those_in_force
 from mtpdoctor.diagnose.memory import asks_memory, before_launch, with_memory
 from mtpdoctor.diagnose.preflight import Foreseen, Summing, surely_fatal
@@ -28,11 +29,11 @@ from mtpdoctor.kb.resolution import resolved
 from mtpdoctor.kb.templates import resolve_edit, resolve_remedy
 from mtpdoctor.kb.types import ALWAYS, EditTemplate, Match, Remedy, Rule, Safety
 from mtpdoctor.launch.document import LaunchDocument
-from mtpdoctor.launch.types import Edit, EditOp, FlagUse, Form
+from mtpdoctor.launch.types import Edit, EditOp, Form
 from mtpdoctor.log.types import Stage
 from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release
-from mtpdoctor.sglang.flags import FlagSpec, flag_table
+from mtpdoctor.sglang.flags import OF_SERVE, flag_table
 from mtpdoctor.sglang.options import translate_edit
 from mtpdoctor.sglang.releases import known_releases
 
@@ -190,18 +191,21 @@ def _fix(
     if proof is None:
         return None
     fixed = proof.document
+    open_points = doubts(fixed, case.lost) if fixed else ()
+    safety = Safety.RISKY.value if proof.risks or (open_points and safety == Safety.SAFE.value) else safety
+    risks = proof.risks if not open_points or fix.safety != Safety.SAFE.value else (*proof.risks, NOT_EXACT)
     if fixed is not None and chosen_again(edits, case, fixed, knowledge):
         return None
     return replace(
         fix,
-        safety=Safety.RISKY.value if proof.risks else fix.safety,
-        risk="; ".join(dict.fromkeys(r for r in (fix.risk, *proof.risks) if r)) or None,
+        safety=safety,
+        risk="; ".join(dict.fromkeys(r for r in (fix.risk, *risks) if r)) or None,
         edits=proof.edits,
         command=fixed.line if fixed else None,
         diff=diff_of(case.document, fixed) if fixed else None,
         document=fixed,
-        verified=proof.verified,
-        notes=fix.notes + proof.notes,
+        verified="none" if open_points else proof.verified,
+        notes=fix.notes + proof.notes + open_points,
     )
 
 
@@ -228,7 +232,9 @@ def _is_open(edit: Edit) -> bool:
 
 def diff_of(before: LaunchDocument, after: LaunchDocument) -> str | None:
     """The change to a file; a bare command line needs none, it is shown whole."""
-    return None if before.form is Form.SHELL else before.diff(after, before.name.lstrip("/"))
+    return (
+        None if before.form is Form.SHELL or before.one_line else before.diff(after, before.name.lstrip("/"))
+    )
 
 
 def _condition_in_words(remedy: Remedy, case: Case, facts: Facts, captures: Mapping[str, str]) -> str:
@@ -247,7 +253,7 @@ def spell(edit: Edit, case: Case) -> tuple[tuple[Edit, ...] | None, str]:
     """The edit as the release in use spells it (a renamed flag, or a value that became another
     option); None with the reason when that release has no such option. What is removed is spelled
     as it stands in the command."""
-    if edit.op not in (EditOp.SET, EditOp.ADD):
+    if edit.op not in (EditOp.SET, EditOp.ADD) or edit.name == OF_SERVE:
         return (edit,), ""
     edits, note = translate_edit(edit, case.release)
     if edits is None:
@@ -294,6 +300,8 @@ def prove(
             continue
         if unknown:
             return Proof(document, edits, "none", (*notes, *unknown), risks)
+        if of_another_server(document):
+            break  # the rules speak of the language server
         trial = case.with_document(document)
         fatal = surely_fatal(knowledge, trial.facts, _trial_memory(case, trial))
         if not fatal:
@@ -361,10 +369,11 @@ def _step(remedy: Remedy, rule: Rule, case: Case, facts: Facts, seen: set[str]) 
 def _renamed(document: LaunchDocument, release: Release, seen: set[str]) -> _Step | None:
     """The other flags of the command that the release has under another name, written so: its parser would
     refuse them next."""
+    from mtpdoctor.diagnose.strays import switches_with_values, without_value
     from mtpdoctor.sglang.help import HelpKind, explain_unknown
 
-    edits: list[Edit] = []
-    why: list[str] = []
+    edits = [without_value(use) for use in switches_with_values(document, release)]
+    why = ["a switch takes no value"] if edits else []
     table = flag_table(release)
     for use in document.command.flags:
         if table.resolve(use.name) is None and len(use.values) < 2:
@@ -385,27 +394,6 @@ def merged_edits(first: tuple[Edit, ...], more: tuple[Edit, ...]) -> tuple[Edit,
     """Both, a later edit of the same flag or variable replacing the earlier."""
     names = {e.name for e in more if e.name}
     return tuple(e for e in first if not e.name or e.name not in names) + more
-
-
-def flag_problems(document: LaunchDocument, releases: Sequence[Release]) -> tuple[str, ...]:
-    """Flags and values of the command that one of the releases does not know."""
-    out: dict[str, None] = {}
-    for release in releases:
-        table = flag_table(release)
-        for use in document.command.flags:
-            spec = table.resolve(use.name)
-            if spec is None:
-                out[f"{use.name} is not known to SGLang {release}"] = None
-            elif _refuses(spec, use):
-                out[f"{use.name} {use.values[0]} is not a choice of SGLang {release}"] = None
-    return tuple(out)
-
-
-def _refuses(spec: FlagSpec, use: FlagUse) -> bool:
-    """A value outside the choices; one that the shell fills in ($...) cannot be judged."""
-    if not spec.choices or not use.values or spec.arity != "one" or "$" in use.values[0]:
-        return False
-    return use.values[0] not in {str(choice) for choice in spec.choices}
 
 
 def candidate_releases(case: Case, rule: Rule | None) -> tuple[Release, ...]:

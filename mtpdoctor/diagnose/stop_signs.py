@@ -10,13 +10,12 @@ from datetime import datetime, timezone
 
 from mtpdoctor.diagnose.types import SilentBy
 from mtpdoctor.log.clock import seconds_of
+from mtpdoctor.log.prompt import PROMPT
 from mtpdoctor.log.types import Line
 from mtpdoctor.patterns import lazy
 
 MOST_S = 48 * 3600.0  # more is another day's visit, or a clock of another time zone
-_PROMPT = lazy(
-    r"^\s*(?:\([\w.-]{1,40}\) ?)*(?:\[?[\w.-]+@[\w.-]+(?::| )[^$#]{0,200}[$#]|[\w.-]{1,60}:[~/][^$#]{0,200}[$#]|[$❯➜])(?:\s|$)"
-)
+_PROMPT = lazy(rf"^\s*{PROMPT}(?:\s|$)")
 _LAUNCH = lazy(r"\bsglang\b|launch_server|\bdocker run\b|\bsrun\b|\bkubectl (?:apply|logs)\b|\btorchrun\b")
 _TEXT = lazy(r"^\s*(?:```|</?(?:details|summary|pre|code)>|#{1,6} |\*\*|---\s*$)")  # the report begins again
 _BAR = lazy(r"\b\d{1,6}/\d{1,6} \[|\d{1,3}%\|")

@@ -40,9 +40,14 @@ class LaunchDocument:
         """The command in one line to paste. Where another program carries it (a container's ``exec``, numactl,
         ``bash -c``) the line as it stands: without that the server starts elsewhere."""
         site = self.sites[self.commands.index(self.command)]
-        if self.form is Form.SHELL and (site.before or site.carriers):
+        if self.one_line or (self.form is Form.SHELL and (site.before or site.carriers)):
             return self.text.strip()
         return command_line(self.command)
+
+    @property
+    def one_line(self) -> bool:
+        """Is it one line that starts a container, to be pasted as it stands?"""
+        return self.form is Form.DOCKER and "\n" not in self.text.strip()
 
     @property
     def launches(self) -> tuple[tuple[int, ...], ...]:

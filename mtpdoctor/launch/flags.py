@@ -18,6 +18,8 @@ _NEGATIVE_NUMBER = lazy(r"^-(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$")
 # Expansions that stand for any number of words, never for one value.
 _WORD_LIST = lazy(r"\$(?:[@*]|\{[@*][^{}]*\}|\{\w+\[[@*]\][^{}]*\})\Z")
 
+_TRUTHS = ("true", "false")
+
 ARITIES = ("switch", "one", "many", "optional")
 
 
@@ -119,6 +121,17 @@ def find_uses(words: Sequence[str], table: FlagTable) -> tuple[list[UseSpan], li
         if equals:
             uses.append(UseSpan(i, name, dest, 0, inline))
             i += 1
+            continue
+        if (
+            spec is not None
+            and spec.arity == "switch"
+            and words[i + 1 : i + 2]
+            and words[i + 1].lower() in _TRUTHS
+        ):
+            uses.append(
+                UseSpan(i, name, dest, 1)
+            )  # "--trust-remote-code false": the parser refuses it, but it is meant so
+            i += 2
             continue
         limit = {"switch": 0, "one": 1, "optional": 1}.get(spec.arity if spec else "many", len(words))
         count = 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mtpdoctor.log.command_line import best_command, commands_in, is_described
 from mtpdoctor.log.event_patterns import SAID, Weight
@@ -257,7 +258,7 @@ def build_attempt(
     for line in lines:
         observer.feed(line)
     shown = [(i.text, i.line) for i in items if i.text is not None]
-    text, command = best_command(shown) or (None, None)
+    text, command = best_command(shown, _arguments(items)) or (None, None)
     return Attempt(
         index=index,
         first=(spans[0].file, spans[0].first),
@@ -273,6 +274,12 @@ def build_attempt(
         command_text=text,
         served=batches[-1] if batches else None,
     )
+
+
+def _arguments(items: Sequence[_Item]) -> Mapping[str, Any] | None:
+    """The server arguments that the log prints first."""
+    shown = next((i.line for i in items if i.what == "server_args"), None)
+    return parse_server_args(shown.text) if shown is not None else None
 
 
 def _worker_up(items: Sequence[_Item]) -> Line | None:

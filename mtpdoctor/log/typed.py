@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from mtpdoctor.log.prompt import PROMPT, TRACE
 from mtpdoctor.patterns import lazy
 
-# a shell's prompt ("$ ", "root@node1:~# ", "[me@node1 dir]$ ", "(venv) me@node:~$ ") or its trace ("+ ")
-_PROMPT = (
-    r"(?:\([\w.-]{1,40}\) ?)*"
-    r"(?:\[[\w.-]+@[\w.-]+ [^\]]{1,80}\][$#]|[\w.-]+@[\w.-]+:[^$#]{0,200}[$#]|[~/][\w./~-]{0,200} ?[$#%]|[$%❯➜]|\+{1,4})\s+"
-)
 _BEFORE = r"(?:(?:sudo|time|timeout \S+|watch(?: -\S+(?: \d+)?)*|(?:[A-Za-z_]\w*=\S* )+|while true; do|while|for \w+ in|if|!) +)*"
 _LOOKING = (
     r"(?:e?grep|zgrep|rg|ag|ack|awk|sed|dmesg|journalctl|echo|printf|cat|bat|tail|head|less|more|find|test|\[{1,2}|wc|sort|ps|pgrep|top|htop"
@@ -17,7 +13,7 @@ _LOOKING = (
     r"|kubectl(?: -\S+(?: [\w-]+)?)*(?: -n \S+)? (?:logs|describe|get|events|top|explain)|systemctl (?:status|show|cat)|sacct|squeue|scontrol|sinfo"
     r"|gh issue|git (?:log|grep|show|diff|status|blame))"
 )
-_LOOKS = lazy(rf"^\s*{_PROMPT}{_BEFORE}{_LOOKING}(?=\s|$)")
+_LOOKS = lazy(rf"^\s*(?:{PROMPT}|{TRACE})\s+{_BEFORE}{_LOOKING}(?=\s|$)")
 _MIGHT = ("$", "#", "+", "%", "❯", "➜")
 
 

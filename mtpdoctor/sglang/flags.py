@@ -13,6 +13,8 @@ from mtpdoctor.release import Release
 from mtpdoctor.sglang.releases import facts_folder
 from mtpdoctor.sglang.store import at_release, read_table, release_order
 
+OF_SERVE = "--model-type"  # of ``sglang serve`` itself: which of its servers starts
+
 
 @dataclass(frozen=True, slots=True)
 class FlagSpec:

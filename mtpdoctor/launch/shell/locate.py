@@ -15,6 +15,7 @@ from mtpdoctor.records import dataclass, field, replace
 
 AddEnv = Callable[[str, str], list[Splice]]
 _ENV_WORD = lazy(r"(--env=)?([A-Za-z_]\w*)=(.*)", re.S)
+_SCRIPT = lazy(r"-[a-z]*c\Z")  # bash -lc 'script' name arguments
 _ENV_OPTIONS = ("--env", "-x", "-e", "-E")
 
 
@@ -86,11 +87,14 @@ def _container(words: Sequence[Word], at: int, around: Surroundings) -> list[Sit
 def _nested_words(words: Sequence[Word], around: Surroundings) -> list[Site]:
     """Shell inside a word: ``bash -c '...'``, ``ssh host "..."``, ``tmux new -d '...'``."""
     sites: list[Site] = []
-    for word in words:
+    for i, word in enumerate(words):
         if "sglang" not in word.value and "launch_server" not in word.value:
             continue
         if re.search(r"\s", word.value) and (inner := around.layer_of(word)) is not None:
-            found = around.nested(inner, around.bindings, around.scope.child(), around.inner_add_env)
+            scope = around.scope.child()
+            if i and _SCRIPT.match(words[i - 1].value):
+                scope.give_arguments(words[i + 2 :])  # behind the name ($0)
+            found = around.nested(inner, around.bindings, scope, around.inner_add_env)
             sites += [replace(site, carriers=(words[0].value, *site.carriers)) for site in found]
     return sites
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from mtpdoctor.patterns import lazy
 
 _MODULES = ("sglang.launch_server", "sglang_router.launch_server", "sglang.srt.entrypoints.http_server")
+# Programs that take the server's options along with some of their own: dynamo's worker, benchmarks of one batch.
+_CARRIERS = lazy(r"dynamo\.sglang(?:\.\w+)*|sglang\.bench_(?:one_batch|offline)\w*")
 _PYTHON = lazy(r"(?:python|pypy)[\d.]*t?$")
 _RUNNERS = ("torchrun", "accelerate", "uv", "uvx", "coverage", "debugpy")
 # Commands that only talk about a server.
@@ -25,10 +27,15 @@ def talks_only(name: str) -> bool:
     return posixpath.basename(name) in _TALK
 
 
+def has_more_options(program: Sequence[str]) -> bool:
+    """Does the program take options of its own beside those of SGLang's server?"""
+    return any(_CARRIERS.fullmatch(word) for word in program)
+
+
 def find_program(words: Sequence[str]) -> tuple[int, int] | None:
     """``start, end`` of the words that start the server: interpreter and module, or ``sglang serve``."""
     for i, word in enumerate(words):
-        if word in _MODULES and i and words[i - 1] == "-m":
+        if i and words[i - 1] == "-m" and (word in _MODULES or _CARRIERS.fullmatch(word)):
             return _interpreter(words, i - 1), i + 1
         if word.startswith("-m") and word[2:] in _MODULES:
             return _interpreter(words, i), i + 1

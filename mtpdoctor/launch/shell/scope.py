@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mtpdoctor.launch.layers import Layer, Splice
 from mtpdoctor.launch.shell.lexer import Lexeme, Part, ShellSyntaxError, fields, tokenize
@@ -45,6 +45,12 @@ class Scope:
         for name, value in (extra or {}).items():
             variables[name] = Variable(value, exported=True)
         return Scope(variables, self.export_all, list(self.env_files), self.parens)
+
+    def give_arguments(self, words: Sequence[Word]) -> None:
+        """What ``"$@"`` and ``$1`` stand for: the words behind a script that a shell is given (``bash -c``)."""
+        self.variables["@"] = self.variables["*"] = Variable(None, tuple(words), array=True)
+        for i, word in enumerate(words[:9], 1):
+            self.variables[str(i)] = Variable(word.value)
 
     def bindings(self) -> list[Binding]:
         return [v.binding for v in self.variables.values() if v.exported and v.binding]
@@ -123,6 +129,12 @@ class Scope:
             part = parts[0]
             array = _ARRAY.match(part.text)
             if array and (var := self.variables.get(array[1])) and (var.array or var.words):
+                return list(var.words)
+            if (
+                (var := self.variables.get(part.text.strip("${}")))
+                and var.array
+                and part.text.strip("${}") in "@*"
+            ):
                 return list(var.words)
             if not part.quote and not array:
                 name = part.text.strip("${}")
