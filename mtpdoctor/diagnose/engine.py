@@ -314,10 +314,14 @@ def _mended_later(cause: Cause, case: Case) -> tuple[Fix, ...]:
 
 
 def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis:
-    from mtpdoctor.diagnose.fitness import fitting  # only a failure has fixes
+    from mtpdoctor.diagnose.filled import filled  # only a failure has fixes
+    from mtpdoctor.diagnose.fitness import fitting
     from mtpdoctor.diagnose.own_build import as_here
 
     fixes = fitting(as_here(diagnosis.fixes, case, cause), case)
+    fixes = tuple(
+        fix if (run := filled(fix.run, case)) == fix.run else replace(fix, run=run) for fix in fixes
+    )
     if cause.match is None or cause.match.rule.generic:
         from mtpdoctor.diagnose.ranking import ranked
 

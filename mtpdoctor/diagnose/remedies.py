@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.config_file import only_in_file
 from mtpdoctor.diagnose.exact import NOT_EXACT, doubts, flag_problems, of_another_server
+from mtpdoctor.diagnose.filled import filled as filled_lines
 from mtpdoctor.diagnose.in_force import chosen_again, names_missing_option, without_those_in_force
 from mtpdoctor.diagnose.memory import asks_memory, before_launch, with_memory
 from mtpdoctor.diagnose.preflight import Foreseen, Summing, surely_fatal
@@ -174,7 +175,7 @@ def _fix(
         why=filled.why,
         risk=filled.risk,
         edits=tuple(edits),
-        run=tuple(map(with_number, filled.run)),
+        run=filled_lines(tuple(map(with_number, filled.run)), case),
         command=None,
         verified="none",
         notes=tuple(n for n in notes if n),
