@@ -9,6 +9,7 @@ from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
 from mtpdoctor.diagnose.contradictions import contradictions_of
 from mtpdoctor.diagnose.dating import date_log, disagreement, in_words
 from mtpdoctor.diagnose.failures import event_lines
+from mtpdoctor.diagnose.exact import with_json_of_log
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.memory import asks_memory, sum_of, with_model_here
 from mtpdoctor.diagnose.remedies import facts_for, fixes_of, launch_facts
@@ -189,7 +190,7 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
         if shown is not None:
             text, line = shown
             try:
-                document = read_launch(text)
+                document = with_json_of_log(read_launch(text), attempt)
                 where = f"{reading.files[line.file].name}:{line.number}"
             except UserError as error:
                 notes.append(f"the launch command on line {line.number} could not be read: {error}")

@@ -11,13 +11,17 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mtpdoctor.errors import UserError
+from mtpdoctor.launch.document import read_launch
 from mtpdoctor.launch.shell.programs import has_more_options
+from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import FlagSpec, flag_table
 
 if TYPE_CHECKING:
     from mtpdoctor.launch.document import LaunchDocument
     from mtpdoctor.launch.types import FlagUse
+    from mtpdoctor.log.types import Attempt
     from mtpdoctor.release import Release
 
 NOT_EXACT = "the command is not known to the last word: see the notes"
@@ -39,12 +43,44 @@ def is_bad_json(value: str) -> bool:
     return False
 
 
+_JSON_FAILED = lazy(r"JSON|[Ee]xpecting (?:value|property)|invalid (?:json|loads)")
+
+
 def bad_json(document: LaunchDocument) -> Iterator[tuple[FlagUse, str]]:
     """Options whose value ought to be JSON and is none."""
     for use in document.command.flags:
         for value in use.values:
             if is_bad_json(value):
                 yield use, value
+
+
+def with_json_of_log(document: LaunchDocument, attempt: Attempt) -> LaunchDocument:
+    """The document with its JSON as the server got it, where the command has lost quotation marks on the way into the
+    log: as the server printed its argument, or as the line shows it where no failure speaks of JSON."""
+    if not any(bad_json(document)):
+        return document
+    if not any(_JSON_FAILED.search(event.summary) for event in attempt.events):
+        from mtpdoctor.log.command_line import with_json_quoted
+
+        if (text := with_json_quoted(document.text)) != document.text:
+            return read_launch(text)
+    edits = []
+    for use, _ in bad_json(document):
+        shown = next((o.value for o in attempt.observations if o.name == f"arg.{use.dest}"), None)
+        text = json.dumps(shown) if isinstance(shown, (dict, list)) else str(shown)
+        if (
+            len(use.values) == 1
+            and isinstance(text, str)
+            and _JSON_BEGINS.match(text)
+            and not is_bad_json(text)
+        ):
+            edits.append(Edit(EditOp.SET, use.name, text))
+    if not edits:
+        return document
+    try:
+        return document.apply(edits)
+    except UserError:
+        return document
 
 
 def strays(document: LaunchDocument) -> tuple[str, ...]:

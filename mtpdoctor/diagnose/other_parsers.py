@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 from mtpdoctor.case import Case
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
+from mtpdoctor.launch.types import EditOp
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import OF_SERVE, flag_table
+from mtpdoctor.sglang.help import HelpKind, explain_unknown
 from mtpdoctor.sglang.other_parsers import (
     MODEL_TYPE_SINCE,
     ROUTER,
@@ -84,19 +86,36 @@ def of_router(flags: Sequence[tuple[str, str | None]]) -> list[Remedy]:
     return out
 
 
+def _has_counterpart(name: str, case: Case) -> bool:
+    """Is it an option of another engine for which the language server has one of its own?"""
+    helped = explain_unknown(name, case.release)
+    return helped.kind is HelpKind.FOREIGN and any(e.op is not EditOp.REMOVE for e in helped.edits)
+
+
 def of_missed_diffusion(flags: Sequence[tuple[str, str | None]], case: Case) -> list[Remedy]:
     """For options of the server for image and video models that the language server refused: ``sglang serve`` took
     the model for a language model. Nothing is to be left out, another server is to be started."""
     names = [name for name, _ in flags if only_of_diffusion(name)]
-    if not names:
-        return []
+    foreign = {name for name, _ in flags if _has_counterpart(name, case)}
+    if not set(names) - foreign or len(names) <= len(foreign - set(names)):
+        return []  # other engines have --num-gpus and --master-port too
     shown = ", ".join(names)
     release = case.release if case.release is not None and case.release >= known_releases()[0] else None
     later = [name for name in names if release is None or diffusion_since(name, release) is not None]
     first = first_with_all(names)
     out: list[Remedy] = []
     model = str(case.facts.look("flag.model_path") or "MODEL")
-    serve = case.document is not None and case.document.command.program[-1:] == ("serve",)
+    program = case.document.command.program if case.document is not None else ()
+    if program[-1:] == ("sglang.launch_server",):
+        out.append(
+            Remedy(
+                title="Start it with sglang serve: sglang.launch_server serves language models only",
+                safety=Safety.MANUAL,
+                why=f"{shown} are options of the server for image and video models",
+                run=(f"sglang serve --model-path {model} {names[0]} ...",),
+            )
+        )
+    serve = program[-1:] == ("serve",)
     if first is not None and later:
         out.append(
             Remedy(

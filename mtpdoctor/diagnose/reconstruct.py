@@ -39,6 +39,7 @@ _FILLED_IN: Mapping[str, tuple[Any, ...]] = {
     "model_loader_extra_config": ("{}",),
     "json_model_override_args": ("{}",),
 }
+_WHOLE = 0.8  # of a release's arguments: a line that shows fewer was cut
 _NEVER_TYPED = frozenset(
     {"random_seed", "nccl_port", "piecewise_cuda_graph_tokens", "custom_sigquit_handler"}
 )
@@ -86,6 +87,10 @@ def reconstructed_command(attempt: Attempt, release: Release | None) -> Rebuilt 
         words += option
         if option and dest in decided_at_start():
             maybe.append(spec.name)
+    known = default_arguments(release)
+    shown = sum(dest in values for dest in known)
+    if shown < _WHOLE * len(known):
+        lost.append(f"{len(known) - shown} arguments that the line leaves out")
     return Rebuilt(shlex.join(words), tuple(maybe), tuple(lost))
 
 

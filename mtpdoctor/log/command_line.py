@@ -35,9 +35,9 @@ _LAUNCH = lazy(
 _PROMPTED = lazy(rf"^\s*(?:\[[^\]\s]*\]\s*)?(?:(?P<trace>{TRACE})|{PROMPT}|[\w.~/-]*[$#]|>{{1,3}})\s+")
 # Where in a line that tells of a command the command may begin.
 _SEPARATOR = lazy(
-    r"[:=]\s*|[\])>|+$#%❯➜,;]\s+|[\[`'\"(]|^\s*-\s+|\b(?i:command|cmd|line|with|run(?:ning)?|exec(?:uting)?|launch(?:ing)?|start(?:ing)?)\s+|└─\s*\d+\s+"
+    r"[:=]\s*|[\])>|+$#%❯➜,;]\s+|[\[`'\"(]|^\s*-\s+|!(?=[\w/.~])|\b(?i:command|cmd|line|with|run(?:ning)?|exec(?:uting)?|launch(?:ing)?|start(?:ing)?)\s+|└─\s*\d+\s+"
 )
-_NAMED = lazy(r"^\s*(?:\w+_)?(?:command|cmd|cmdline|args|argv)\s*=\s*")
+_NAMED = lazy(r"^\s*ExecStart=\{.*?argv\[\]=|^\s*(?:\w+_)?(?:command|cmd|cmdline|args|argv)\s*=\s*")
 _HINT = lazy(
     r"(?i)\b(?:try|e\.g\.|example|instead|should|recommend\w*|usage|hint|suggest\w*|(?:can|could|may|to) (?:be )?(?:use|run|start|launch)\w*)\b"
 )
@@ -49,7 +49,7 @@ _NOT_COMMAND = lazy(
 # What a program that tells of a command writes behind it.
 _TAIL = lazy(
     r"\s+\(code=\w+.*$|\s+;\s+ignore_errors=.*$|\s+[\w./-]+\.(?:py|go|rs|cc|cpp):\d+\s*$|\s*\[repeated \d+x across cluster\].*$"
-    r"|\s+(?:failed|exited|died|terminated)(?: with\b| due\b|[.!]?$).*$|'?\s+returned non-zero.*$|,\s*pid[=:]\s*\d+.*$"
+    r"|\s+(?:failed|exited|died|terminated)(?: with\b| due\b|[.!]?$).*$|'?\s+returned non-zero.*$|,?\s*\(?pid[=: ]\s*\d+.*$"
 )
 _MORE = lazy(r"^\s*>\s+")  # the shell's prompt on a continuation line
 _ASSIGN = lazy(r"^(?:env\s+)?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s'\"]*)\s+)*$")
@@ -66,13 +66,13 @@ _WRAPPED = 60  # lines that an open quotation mark may go on over
 # of a list.
 _DESCRIBED = lazy(
     r"^\s+(?:-\s+)?\"?(?:command|args|entrypoint|Command|Args|Cmd|Entrypoint|Path)\"?\s*:|^(?:-\s+)?\"(?:Cmd|Args|Entrypoint|Path)\"\s*:"
-    r"|^\s*(?:Process: \d+ )?ExecStart=|└─\s*\d+ |returned non-zero|\bCalledProcessError\b"
+    r"|^\s*(?:Process: \d+ )?ExecStart=|└─\s*\d+ |returned non-zero|^\s*\[\s*[\"']--model|\bCalledProcessError\b"
 )
 
 
 # A running process as `ps`, `systemd-cgls`, py-spy or a GPU's list of processes shows it.
 _PROCESS = lazy(
-    r"^\s*(?:[\w+-]+\s+)?\d+\s+(?:\d+\s+){0,3}[\d.]+\s+(?:[\d.:-]+\s+)*\S.*?(?=\S*python|\S*sglang)|^Process \d+: "
+    r"^\s*(?:[\w+-]+\s+)?\d+\s+(?:\d+\s+){0,3}[\d.]+\s+(?:[\d.:-]+\s+)*\S.*?(?=\S*python|\S*sglang)|^\s*\d+\s+\S+\s+\S+\s+[\d:.-]+\s+(?=\S*python|\S*sglang)|^Process \d+: "
 )
 
 
@@ -219,9 +219,10 @@ def _clean(line: Line) -> tuple[str, bool] | None:
     ):
         text = body[prompt.end() :]
         before = body[prompt.end() : m.start()]
-        if looks(body) or not (plausible_prefix(before) or re.search(r"&&|;|\|\|", before)):
+        if looks(body):
             return None
-        return text.strip(), bool(prompt["trace"])
+        if plausible_prefix(before) or re.search(r"&&|;|\|\|", before):
+            return text.strip(), bool(prompt["trace"])
     if _NOT_COMMAND.search(_before_arguments(body)):
         return None
     if (of_list := _of_list(body)) is not None:

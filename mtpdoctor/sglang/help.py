@@ -146,6 +146,8 @@ def _foreign(tidy: str, table: FlagTable) -> FlagHelp | None:
             return FlagHelp(HelpKind.FOREIGN, f"{tidy} is a flag of {row['of']}; {to.reason}", (edits[0],))
         edits.append(Edit(edit.op, to.name if to and to.name else edit.name, edit.value))
     of = "no flag of SGLang" if row["of"] == "often meant" else f"a flag of {row['of']}"
+    if of == "no flag of SGLang" and (owner := owner_of(tidy)) is not None:
+        of = f"a flag of {owner}, and none of the server for language models"
     names = tuple(e.name for e in edits[1:])
     target = f"; SGLang has {' '.join(names)}" if names else ""
     return FlagHelp(HelpKind.FOREIGN, f"{tidy} is {of}{target}: {row['why']}", tuple(edits), names)

@@ -135,6 +135,26 @@ COMMANDS = [
     ("Launching: sglang serve --model-path /m --port 1", "sglang serve --model-path /m --port 1"),
     ("docker run --gpus all lmsysorg/sglang:latest python3 -m sglang.launch_server --model-path /m",
      "docker run --gpus all lmsysorg/sglang:latest python3 -m sglang.launch_server --model-path /m"),
+    ("2026-03-19 09:11:58 INFO [server_0] 0: + python3 -m dynamo.sglang --model-path /m --tp 2 launcher.py:161",
+     "python3 -m dynamo.sglang --model-path /m --tp 2"),
+    ("(env) [me@gpu1 dir]$ .venv/bin/python -m sglang.launch_server --model-path /m", ".venv/bin/python -m sglang.launch_server --model-path /m"),
+    ("(env) dev@mac-studio sglang % A=1 uv run python -m sglang.launch_server --model-path /m", "A=1 uv run python -m sglang.launch_server --model-path /m"),
+    ("spark-1:~$ docker run --name s lmsysorg/sglang:v0.5.12 python3 -m sglang.launch_server --model-path /m",
+     "docker run --name s lmsysorg/sglang:v0.5.12 python3 -m sglang.launch_server --model-path /m"),
+    ("backends.sglang - INFO - With image: r/s:0.5.5, arguments: [sglang.launch_server --model-path /m --host h], ports: []",
+     "python3 -m sglang.launch_server --model-path /m --host h"),
+    ("I0205 11:50:58.118540     1 launcher.go:91] cmd: python -m sglang.launch_server --model-path /m", "python -m sglang.launch_server --model-path /m"),
+    ("[supervisor] starting sglang: /root/x/bin/python -m sglang.launch_server --model-path /m", "/root/x/bin/python -m sglang.launch_server --model-path /m"),
+    ("    Process: 4711 ExecStart=/usr/bin/python3 -m sglang.launch_server --model-path /m (code=exited, status=1/FAILURE)",
+     "/usr/bin/python3 -m sglang.launch_server --model-path /m"),
+    ("subprocess.CalledProcessError: Command '['python3', '-m', 'sglang.launch_server', '--model-path', '/a b']' returned non-zero exit status 1.",
+     "python3 -m sglang.launch_server --model-path '/a b'"),
+    ("me       4711 99.0  1.0 123 456 ?  Rl  11:02  0:42 python3 -m sglang.launch_server --model-path /m --tp 2",
+     "python3 -m sglang.launch_server --model-path /m --tp 2"),
+    ('+ sglang serve --model-path /m --model-loader-extra-config {"concurrency": 16} --host h',
+     "sglang serve --model-path /m --model-loader-extra-config '{\"concurrency\": 16}' --host h"),
+    ("+ python3 -m sglang.bench_one_batch --model-path /m --batch-size 1", "python3 -m sglang.bench_one_batch --model-path /m --batch-size 1"),
+    ('  - Args: ["--model-path", "/m", "--host", ""]', "python3 -m sglang.launch_server --model-path /m --host ''"),
 ]  # fmt: skip
 
 
@@ -157,6 +177,8 @@ def test_command_lines(line: str, command: str) -> None:
         '  File "/x/sglang/launch_server.py", line 69, in <module>',
         "./run.sh: line 3: 4711 Killed    python -m sglang.launch_server --model-path /m",
         "[2026-01-01 00:00:00] Please use sglang serve --model-path instead",
+        "[2026-01-01 00:00:00] Out of memory. You could run it as: sglang serve --model-path /m --mem-fraction-static 0.7",
+        "$ grep -n 'sglang serve --model-path' run.sh",
     ],
 )
 def test_not_command_lines(line: str) -> None:
@@ -186,6 +208,27 @@ def test_a_command_one_word_a_line() -> None:
     ).attempt
     assert listed is not None
     assert listed.command_text == "python3 -m sglang.launch_server --model-path /m --tp 2"
+    inspected = reading_from_text(
+        '        "Path": "sglang",\n        "Args": [\n            "sglang",\n            "serve",\n            "--model-path",\n'
+        '            "/m",\n            "--json-model-override-args",\n            "{\\"a\\": 1}"\n        ],\n'
+    ).attempt
+    assert inspected is not None
+    assert inspected.command_text == "sglang serve --model-path /m --json-model-override-args '{\"a\": 1}'"
+    composed = reading_from_text(
+        "    entrypoint: python3 -m sglang.launch_server\n    command: --model-path /m --host h\n"
+    ).attempt
+    assert composed is not None
+    assert composed.command_text == "python3 -m sglang.launch_server --model-path /m --host h"
+
+
+def test_a_restart_that_shows_no_command_has_the_one_before() -> None:
+    text = "+ sglang serve --model-path /m --tp 2\n" + server(0) + FAILS.format(m=0) + server(1) + FAILS.format(m=1)
+    reading = reading_from_text(text)
+    assert len(reading.attempts) == 2 and reading.attempt is not None and reading.attempt.command is None
+    shown = launch_command(reading.attempt, reading)
+    assert shown is not None and shown[0] == "sglang serve --model-path /m --tp 2"
+    other = reading_from_text(text.replace(server(1), server(1).replace("model_path='/m'", "model_path='/n'")))
+    assert other.attempt is not None and launch_command(other.attempt, other) is None
 
 
 def test_a_wrapped_command_is_one_command() -> None:
