@@ -46,6 +46,7 @@ _SOURCE = lazy(r"[A-Za-z_]\w*(?:\.\w+)*:\w+")  # package.module:name
 _DOTTED = lazy(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _MODULE = lazy(r"No module named '([\w.]+)'")
 _PARSER = ("unknown-flag", "ambiguous-flag", "bad-choice")  # the message lists what was typed
+_IMPORT = lazy(r"ImportError|ModuleNotFoundError|not installed")
 _WORDS = frozenset(
     {"true", "false", "null", "none", "auto", "name", "type", "config", "path", "model", "backend"}
 )
@@ -89,7 +90,8 @@ def _carried(text: str, case: Case) -> _Carried | None:
     module = _MODULE.search(text)
     model = str(case.facts.look("arg.model_path") or "")
     best: _Carried | None = None
-    for name, value, use in _values(case):
+    imports = module is not None or _IMPORT.search(text) is not None
+    for name, value, use in _values(case, choices=imports):
         for piece in _pieces(value):
             if module is not None and (_SOURCE.fullmatch(piece) or _DOTTED.fullmatch(piece)):
                 named = module[1] == piece.partition(":")[0] or piece.startswith(module[1] + ".")
@@ -100,12 +102,12 @@ def _carried(text: str, case: Case) -> _Carried | None:
     return best
 
 
-def _values(case: Case) -> Iterator[tuple[str, str, FlagUse | None]]:
+def _values(case: Case, *, choices: bool) -> Iterator[tuple[str, str, FlagUse | None]]:
     table = flag_table(case.release)
     for use, value in written_values(case):
         spec = table.resolve(use.name)
-        if spec is not None and value in map(str, spec.choices or ()):
-            continue  # one of a few: the message speaks of the choice, and does not fail on its spelling
+        if not choices and spec is not None and value in map(str, spec.choices or ()):
+            continue  # one of a few: the message speaks of what was chosen, and does not fail on its name
         if use.dest not in _NOT_MEANT:
             yield use.name, value, use
     if case.document is not None:

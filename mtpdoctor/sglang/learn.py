@@ -21,6 +21,7 @@ from mtpdoctor.sglang.learn_env import LearnedEnv, learn_env, rewrites_sgl_prefi
 from mtpdoctor.sglang.learn_flags import LearnedFlag, learn_flags
 from mtpdoctor.sglang.learn_models import LearnedModels, learn_models, read_models, write_models
 from mtpdoctor.sglang.learn_options import write_options
+from mtpdoctor.sglang.learn_other import known_diffusion, learn_diffusion, write_diffusion
 from mtpdoctor.sglang.source import SourceTree, installed_source, open_source, source_release
 from mtpdoctor.sglang.store import FORMAT, pack, read_table, sort_releases, unpack, write_table
 
@@ -94,6 +95,7 @@ class LearnedRelease:
     sgl_prefix: bool = False  # SGL_X is read as SGLANG_X
     helps: dict[str, str] = field(default_factory=dict)
     models: LearnedModels = field(default_factory=LearnedModels)
+    diffusion: frozenset[str] = frozenset()  # options of the server for image and video models
 
 
 def learn(source: str | Path | SourceTree, release: str | None = None) -> LearnedRelease:
@@ -119,6 +121,7 @@ def learn(source: str | Path | SourceTree, release: str | None = None) -> Learne
         sgl_prefix=rewrites_sgl_prefix(tree),
         helps={name: flag.help for name, flag in args.flags.items()},
         models=learn_models(tree),
+        diffusion=learn_diffusion(tree),
     )
 
 
@@ -174,6 +177,7 @@ def load_releases(folder: Path) -> dict[str, LearnedRelease]:
     flags, env, pins = (read_table(folder / f"{name}.json") for name in ("flags", "env", "pins"))
     releases: Sequence[str] = flags["releases"]
     models = read_models(folder)
+    diffusion = known_diffusion(folder, releases)
     out = {}
     for index, release in enumerate(releases):
         entries = unpack(flags["flags"], releases, index)
@@ -187,6 +191,7 @@ def load_releases(folder: Path) -> dict[str, LearnedRelease]:
             era=unpack({"era": flags["era"]}, releases, index)["era"],
             sgl_prefix=unpack({"prefix": env["sgl_prefix"]}, releases, index).get("prefix", False),
             models=models.get(release, LearnedModels()),
+            diffusion=diffusion[release],
         )
     return out
 
@@ -216,6 +221,7 @@ def save_releases(folder: Path, learned: Mapping[str, LearnedRelease]) -> None:
     )
     write_table(folder / "pins.json", head, {"pins": pack({r: learned[r].pins for r in releases}, releases)})
     write_models(folder, {r: learned[r].models for r in releases})
+    write_diffusion(folder, {r: learned[r].diffusion for r in releases})
 
 
 def update(folder: Path, sources: Iterable[str | Path | SourceTree]) -> list[LearnedRelease]:
