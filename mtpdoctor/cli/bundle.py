@@ -83,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
 def _material(args: argparse.Namespace, given: Given, knowledge: Knowledge) -> tuple[Material, Given]:
     from mtpdoctor.bundle.cut import log_text
     from mtpdoctor.bundle.types import Material
-    from mtpdoctor.diagnose.engine import case_of, diagnose
+    from mtpdoctor.diagnose.engine import diagnose
+    from mtpdoctor.diagnose.the_case import case_of
     from mtpdoctor.log.reading import read_sources
     from mtpdoctor.log.source import open_source
 

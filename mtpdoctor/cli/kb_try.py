@@ -75,8 +75,8 @@ def run_try(args: argparse.Namespace) -> int:
 
 def _facts(reading: LogReading) -> Facts | None:
     """What the log says of its launch: conditions of other rules ask for it."""
-    from mtpdoctor.diagnose.engine import case_of
     from mtpdoctor.diagnose.given import Given
+    from mtpdoctor.diagnose.the_case import case_of
 
     return case_of(reading, reading.attempt, Given())[0].facts if reading.attempt is not None else None
 

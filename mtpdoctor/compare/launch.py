@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from mtpdoctor.case import Case
 from mtpdoctor.compare.types import Side
-from mtpdoctor.diagnose.engine import case_of, diagnose
+from mtpdoctor.diagnose.engine import diagnose
 from mtpdoctor.diagnose.given import Given
+from mtpdoctor.diagnose.the_case import case_of
 from mtpdoctor.diagnose.types import Report
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb.knowledge import Knowledge

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Cause, find_causes
-from mtpdoctor.diagnose.engine import case_of
 from mtpdoctor.diagnose.failures import chain
 from mtpdoctor.diagnose.given import Given
+from mtpdoctor.diagnose.the_case import case_of
 from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb.draft import Draft, look_alike, next_id, rare_literal

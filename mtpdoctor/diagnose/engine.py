@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpdoctor.case import Case, build_case
+from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
-from mtpdoctor.diagnose.contradictions import contradictions_of
-from mtpdoctor.diagnose.dating import date_log, disagreement, in_words
 from mtpdoctor.diagnose.failures import event_lines
-from mtpdoctor.diagnose.exact import with_json_of_log
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.memory import asks_memory, sum_of, with_model_here
-from mtpdoctor.diagnose.remedies import facts_for, fixes_of, launch_facts
+from mtpdoctor.diagnose.remedies import facts_for, filled_in, fixes_of, launch_facts
+from mtpdoctor.diagnose.the_case import case_of
 from mtpdoctor.diagnose.types import Diagnosis, Finding, Fix, Report
 from mtpdoctor.diagnose.unknown import root_traceback
-from mtpdoctor.errors import UserError
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.match import Matches, match_rules
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Match, Role, Rule
-from mtpdoctor.launch.document import LaunchDocument, read_launch
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Form
-from mtpdoctor.log.command_line import launch_command
 from mtpdoctor.log.events import exit_status
 from mtpdoctor.log.reading import outcome as outcome_of
 from mtpdoctor.log.survival import got_further
 from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading, Stage
 from mtpdoctor.records import replace
-from mtpdoctor.release import release_or_none
 
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.advice import Advice
@@ -43,8 +37,6 @@ UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no r
 ABOUT_MODELS = ("architecture", "model-type")  # remedies worked out from what releases know of models
 FROM_SOURCES = ("symbol", "own-import", "block", "host-cache", "tensor-name", "callee")
 NOTHING = Given()
-REBUILT = "the log shows no launch command; fixed ones are put together from its server_args line"
-CHOSEN = "; of these SGLang may have chosen by itself: {names}"
 NOT_SGLANG = "nothing in it looks like SGLang"
 
 
@@ -177,61 +169,6 @@ def _outlived(cause: Cause, attempt: Attempt) -> bool:
     return handled or got_further(attempt, cause.failure.start)
 
 
-def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, tuple[str, ...]]:
-    """The case of an attempt, and notes on what was odd about its command."""
-    notes: list[str] = []
-    document, where, rebuilt = given.document, given.command_where, False
-    typed: LaunchDocument | None = None
-    lost: tuple[str, ...] = ()
-    named = release_or_none(given.release or _named(attempt) or "")
-    dating = None
-    if document is None:
-        shown = launch_command(attempt, reading)
-        if shown is not None:
-            text, line = shown
-            try:
-                document = with_json_of_log(read_launch(text), attempt)
-                where = f"{reading.files[line.file].name}:{line.number}"
-            except UserError as error:
-                notes.append(f"the launch command on line {line.number} could not be read: {error}")
-    if document is None:
-        from mtpdoctor.diagnose.reconstruct import reconstructed_command, typed_words
-
-        dating = date_log(reading, attempt) if named is None else None
-        again = reconstructed_command(attempt, dating.releases[-1] if dating else named)
-        if again is not None:
-            document, where, rebuilt = read_launch(again.command), "server_args of the log", True
-            typed, lost = read_launch(typed_words(again)), again.lost
-            notes.append(REBUILT + (CHOSEN.format(names=", ".join(again.open)) if again.open else ""))
-    case = build_case(
-        reading=reading,
-        attempt=attempt,
-        document=document,
-        command_where=where,
-        reconstructed=rebuilt,
-        typed=typed,
-        lost=lost,
-        host=given.host,
-        model=given.model,
-        release=given.release,
-    )
-    if case.release is None and (dating := dating or date_log(reading, attempt)) is not None:
-        case = case.with_release(
-            dating.releases[-1], "worked out", dating.text, certain=dating.release is not None
-        )
-        notes.append(in_words(dating))
-    elif case.release is not None and (odd := disagreement(reading, attempt, case.release)) is not None:
-        notes.append(odd)
-    if not rebuilt:
-        notes.extend(contradictions_of(case))
-    return case, tuple(notes)
-
-
-def _named(attempt: Attempt) -> str | None:
-    """The release that the log names."""
-    return next((str(o.value) for o in attempt.observations if o.name == "release"), None)
-
-
 def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:
     match = cause.match
     if match is None:
@@ -315,13 +252,12 @@ def _mended_later(cause: Cause, case: Case) -> tuple[Fix, ...]:
 
 
 def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis:
-    from mtpdoctor.diagnose.filled import filled  # only a failure has fixes
-    from mtpdoctor.diagnose.fitness import fitting
+    from mtpdoctor.diagnose.fitness import fitting  # only a failure has fixes
     from mtpdoctor.diagnose.own_build import as_here
 
     fixes = fitting(as_here(diagnosis.fixes, case, cause), case)
     fixes = tuple(
-        fix if (run := filled(fix.run, case)) == fix.run else replace(fix, run=run) for fix in fixes
+        fix if (run := filled_in(fix.run, case)) == fix.run else replace(fix, run=run) for fix in fixes
     )
     if cause.match is None or cause.match.rule.generic:
         from mtpdoctor.diagnose.ranking import ranked

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mtpdoctor.case import Case, build_case
-from mtpdoctor.diagnose.engine import Given, case_of
+from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.host_check import example_case, host_findings, host_rules_of
 from mtpdoctor.diagnose.remedies import fixes_of, spell
+from mtpdoctor.diagnose.the_case import case_of
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.facts import Facts
 from mtpdoctor.host.spec import parse_gpu_spec

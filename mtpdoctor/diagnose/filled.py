@@ -42,8 +42,6 @@ _NAMES = {
 
 def filled(lines: Sequence[str], case: Case) -> tuple[str, ...]:
     """The lines with the stand-ins of which this case tells."""
-    if not any(_STAND_IN.search(line) for line in lines):
-        return tuple(lines)
     known = {kind: value for kind, value in _known(case) if _PLAIN.fullmatch(value)}
     return tuple(_filled(line, known) for line in lines)
 

@@ -11,7 +11,6 @@ from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.launch.types import EditOp
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import OF_SERVE, flag_table
-from mtpdoctor.sglang.help import HelpKind, explain_unknown
 from mtpdoctor.sglang.other_parsers import (
     MODEL_TYPE_SINCE,
     ROUTER,
@@ -88,6 +87,11 @@ def of_router(flags: Sequence[tuple[str, str | None]]) -> list[Remedy]:
 
 def _has_counterpart(name: str, case: Case) -> bool:
     """Is it an option of another engine for which the language server has one of its own?"""
+    from mtpdoctor.sglang.help import (  # the diagnosis of most failures asks only whose server it is
+        HelpKind,
+        explain_unknown,
+    )
+
     helped = explain_unknown(name, case.release)
     return helped.kind is HelpKind.FOREIGN and any(e.op is not EditOp.REMOVE for e in helped.edits)
 

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.config_file import only_in_file
 from mtpdoctor.diagnose.exact import NOT_EXACT, doubts, flag_problems, of_another_server
-from mtpdoctor.diagnose.filled import filled as filled_lines
 from mtpdoctor.diagnose.in_force import chosen_again, names_missing_option, without_those_in_force
 from mtpdoctor.diagnose.memory import asks_memory, before_launch, with_memory
 from mtpdoctor.diagnose.preflight import Foreseen, Summing, surely_fatal
@@ -32,6 +31,7 @@ from mtpdoctor.kb.types import ALWAYS, EditTemplate, Match, Remedy, Rule, Safety
 from mtpdoctor.launch.document import LaunchDocument
 from mtpdoctor.launch.types import Edit, EditOp, Form
 from mtpdoctor.log.types import Stage
+from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.flags import OF_SERVE, flag_table
@@ -175,7 +175,7 @@ def _fix(
         why=filled.why,
         risk=filled.risk,
         edits=tuple(edits),
-        run=filled_lines(tuple(map(with_number, filled.run)), case),
+        run=filled_in(tuple(map(with_number, filled.run)), case),
         command=None,
         verified="none",
         notes=tuple(n for n in notes if n),
@@ -213,6 +213,18 @@ def _fix(
 def with_number(line: str) -> str:
     """``pip install --upgrade sglang`` with the newest release that is known: a command that names none may install anything."""
     return f"pip install sglang=={known_releases()[-1]}" if line == BARE_UPGRADE else line
+
+
+_STAND_IN = lazy(r"[A-Z]{2}|<[a-z]")  # MODEL_DIR, <model>
+
+
+def filled_in(lines: tuple[str, ...], case: Case) -> tuple[str, ...]:
+    """Commands to type with what the case tells in place of their stand-ins."""
+    if not any(_STAND_IN.search(line) for line in lines):
+        return lines
+    from mtpdoctor.diagnose.filled import filled  # few commands have any
+
+    return filled(lines, case)
 
 
 def contradictory(edits: Sequence[Edit]) -> bool:

@@ -43,7 +43,7 @@ class Trial:
 def base_case(reading: LogReading | None, given: Given) -> Case | None:
     """The case whose command is edited; None where neither a person nor the log names a command."""
     if reading is not None and reading.attempt is not None:
-        from mtpdoctor.diagnose.engine import case_of
+        from mtpdoctor.diagnose.the_case import case_of
 
         case = case_of(reading, reading.attempt, given)[0]
     else:

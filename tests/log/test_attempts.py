@@ -222,12 +222,20 @@ def test_a_command_one_word_a_line() -> None:
 
 
 def test_a_restart_that_shows_no_command_has_the_one_before() -> None:
-    text = "+ sglang serve --model-path /m --tp 2\n" + server(0) + FAILS.format(m=0) + server(1) + FAILS.format(m=1)
+    text = (
+        "+ sglang serve --model-path /m --tp 2\n"
+        + server(0)
+        + FAILS.format(m=0)
+        + server(1)
+        + FAILS.format(m=1)
+    )
     reading = reading_from_text(text)
     assert len(reading.attempts) == 2 and reading.attempt is not None and reading.attempt.command is None
     shown = launch_command(reading.attempt, reading)
     assert shown is not None and shown[0] == "sglang serve --model-path /m --tp 2"
-    other = reading_from_text(text.replace(server(1), server(1).replace("model_path='/m'", "model_path='/n'")))
+    other = reading_from_text(
+        text.replace(server(1), server(1).replace("model_path='/m'", "model_path='/n'"))
+    )
     assert other.attempt is not None and launch_command(other.attempt, other) is None
 
 

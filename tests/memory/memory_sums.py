@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mtpdoctor.case import Case, build_case
-from mtpdoctor.diagnose.engine import Given, case_of
+from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.remedies import launch_facts
+from mtpdoctor.diagnose.the_case import case_of
 from mtpdoctor.facts import Facts, Source, make_facts
 from mtpdoctor.host.types import Gpu, HostFacts
 from mtpdoctor.kb.load import Knowledge, load_knowledge
