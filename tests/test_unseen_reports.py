@@ -22,9 +22,16 @@ if __name__ == "__main__":  # run as a script: the checkout is not installed
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mtpdoctor.diagnose.engine import diagnose
+from mtpdoctor.diagnose.exact import doubts
+from mtpdoctor.diagnose.given import Given
+from mtpdoctor.diagnose.the_case import case_of
 from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.launch.document import LaunchDocument, read_launch
+from mtpdoctor.launch.flags import flag_dest
 from mtpdoctor.log.reading import read_logs
 from mtpdoctor.report.json import to_json
+from mtpdoctor.sglang.flags import flag_table
+from mtpdoctor.sglang.options import same_option
 
 CORPORA = sorted((Path(__file__).parent / "data").glob("unseen_reports*"))
 SETS: dict[Path, dict[str, dict[str, Any]]] = {
@@ -115,6 +122,45 @@ def test_root_and_remedy(name: str) -> None:
     assert right_fixes(name), (first(name)["rule"], [text_of(f) for f in first(name)["fixes"]])
     assert harmful(name) == []
     assert label["stage"] is None or report(name)["stage"] in label["stage"]
+
+
+def launched(name: str) -> LaunchDocument | None:
+    """The launch that the log shows, or that is put together from what its server printed."""
+    if (found := report(name)["command"]) is not None:
+        return read_launch(found)
+    reading = read_logs([str(FOLDER[name] / f"{name}.log")], load_knowledge().literals)
+    return case_of(reading, reading.attempt, Given())[0].document if reading.attempt is not None else None
+
+
+def options(document: LaunchDocument, but: set[str]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(use.dest, use.values) for use in document.command.flags if not same(use.name) & but]
+
+
+def same(name: str) -> set[str]:
+    return set(same_option(flag_dest(name, flag_table(None))))
+
+
+@pytest.mark.parametrize("folder", CORPORA, ids=[folder.name for folder in CORPORA])
+def test_a_printed_command_is_the_launch_with_the_fix_and_nothing_else(folder: Path) -> None:
+    """No option of the launch is lost but those that the fix speaks of, and what is called proven has no broken JSON."""
+    printed = 0
+    for name in SETS[folder]:
+        said = report(name)
+        fixes = [
+            f for part in ("diagnoses", "findings") for d in said[part] for f in d["fixes"] if f["command"]
+        ]
+        if not fixes:
+            continue
+        before = launched(name)
+        assert before is not None, name
+        for fix in fixes:
+            after = read_launch(fix["command"])
+            touched = {dest for edit in fix["edits"] for dest in same(edit["name"] or "-")}
+            assert options(after, touched) == options(before, touched), (name, fix["title"])
+            if fix["verified"] != "none":
+                assert doubts(after) == (), (name, fix["title"])
+            printed += 1
+    assert printed > 20
 
 
 @pytest.mark.parametrize("name", list(map(_known_gap, QUIET)))
