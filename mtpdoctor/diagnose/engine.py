@@ -203,7 +203,9 @@ def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowled
         rule=rule.id,
         title=fill(rule.title, facts, match.captures),
         confidence=round(match.confidence, 2),
-        cause=with_facts(fill(rule.cause, facts, match.captures), match, case) + _if_it_is(match, case),
+        cause=with_facts(fill(rule.cause, facts, match.captures), match, case)
+        + _if_it_is(match, case)
+        + _whose_code(rule, cause),
         misleading=fill(rule.misleading, facts, match.captures) if rule.misleading else None,
         root=cause.root,
         ranks=cause.ranks,
@@ -239,6 +241,16 @@ def _completed(
     return fixes, steps if fixes or steps else _where_to_look(cause, case)
 
 
+def _whose_code(rule: Rule, cause: Cause) -> str:
+    """Where a rule knows the kind of a failure only: which of SGLang's functions failed, at what."""
+    if not rule.generic or any(remedy.generate == "callee" for remedy in rule.remedies):
+        return ""
+    from mtpdoctor.diagnose.unknown import whose_code
+
+    said = whose_code(cause)
+    return f" {said}" if said.startswith("It is an error of programming") else ""
+
+
 def _of_programming(cause: Cause) -> bool:
     """An exception that speaks of one of SGLang's own classes or functions."""
     text = cause.root.body
@@ -248,7 +260,7 @@ def _of_programming(cause: Cause) -> bool:
 def _mended_later(cause: Cause, case: Case) -> tuple[Fix, ...]:
     from mtpdoctor.diagnose.later import mended_fixes  # reads tables that most failures do not need
 
-    return mended_fixes(root_traceback(cause), cause.root.body, case)
+    return mended_fixes(root_traceback(cause), case)
 
 
 def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis:

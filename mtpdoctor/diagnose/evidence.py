@@ -193,14 +193,17 @@ class Refused:
 def evidence_of(frames: list[Frame], message: str, release: Release, newest: Release) -> Found:
     """``frames``: SGLang's own, the one nearest to the exception first."""
     line = " ".join(message.split())
-    exact, never = _exact(frames, line, release, newest)
+    exact, never = _exact(line, release, newest)
     found = sorted([*exact, *_by_frames(frames[:NEAR], line, release)], key=lambda e: (e.rank, e.release))
     return Found(tuple(found), never)
 
 
-def _exact(
-    frames: list[Frame], message: str, release: Release, newest: Release
-) -> tuple[list[Evidence], str]:
+def sure_evidence(message: str, release: Release, newest: Release) -> list[Evidence]:
+    """What the message alone tells of SGLang's own classes and functions, with no doubt left."""
+    return _exact(" ".join(message.split()), release, newest)[0]
+
+
+def _exact(message: str, release: Release, newest: Release) -> tuple[list[Evidence], str]:
     if (said := _ATTRIBUTE.search(message)) is not None:
         return _attribute(said["owner"] or said["type"], said["name"], release, newest)
     call = refused_call(message)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.evidence import Evidence, evidence_of
+from mtpdoctor.diagnose.evidence import Evidence, evidence_of, sure_evidence
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import deciding_frame
 from mtpdoctor.kb.types import Remedy, Safety
@@ -264,11 +264,10 @@ def _of_evidence(
 
 def _of_message(traceback: Traceback | None, span: tuple[Release, Release]) -> Outlook | None:
     """Where the table does not have the function: what the message alone tells of SGLang's own classes and functions."""
-    frames = own_frames(traceback)
-    if traceback is None or not frames:
+    if traceback is None or not own_frames(traceback):
         return None
     newest = known_releases()[-1]
-    sure = [e for e in evidence_of(frames[:1], traceback.message, span[1], newest).best if e.sure]
+    sure = sure_evidence(traceback.message, span[1], newest)
     return _of_evidence(sure, newest, True, None, "") if sure else None
 
 
@@ -399,8 +398,9 @@ def _fixes(remedies: list[Remedy]) -> tuple[Fix, ...]:
     return tuple(Fix(r.title, r.safety.value, r.why, r.risk, (), r.run, None, "none") for r in remedies)
 
 
-def mended_fixes(traceback: Traceback | None, said: str, case: Case) -> tuple[Fix, ...]:
+def mended_fixes(traceback: Traceback | None, case: Case) -> tuple[Fix, ...]:
     """The upgrade, where the sources leave no doubt that a later release has what the exception misses: goes behind what a rule
     knows."""
-    outlook = outlook_of(traceback, said, case)
-    return _fixes(later_remedies(outlook, case)) if outlook is not None and outlook.mended else ()
+    span = releases_here(case)
+    outlook = _of_message(traceback, span) if span is not None else None
+    return _fixes(later_remedies(outlook, case)) if outlook is not None else ()

@@ -30,25 +30,29 @@ def title_of(cause: Cause) -> str:
 
 def cause_of(cause: Cause) -> str:
     """What the traceback alone tells of the cause: whose code failed, and at what. No guess at the reason."""
+    return f"{UNKNOWN_CAUSE} {whose_code(cause)}".rstrip()
+
+
+def whose_code(cause: Cause) -> str:
+    """The function that failed and its line, where it is SGLang's own or called by it; "" where nothing is known."""
     traceback = root_traceback(cause)
     if traceback is None or not traceback.frames:
-        return UNKNOWN_CAUSE
+        return ""
     last, own = traceback.frames[-1], deciding_frame(traceback)
     if "sglang/" not in own.path:
-        return UNKNOWN_CAUSE
+        return ""
     place = f"{own.function} ({own.path[own.path.rfind('sglang/') :].removeprefix('sglang/')})"
     code = f' at "{own.code}"' if own.code else ""
     kind, said = traceback.type.rsplit(".", 1)[-1], " ".join(traceback.message.split())
     if own is not last:
         found = _PACKAGE.search(last.path)
         where = f"in {found[1]}" if found else "outside of SGLang"
-        return f"{UNKNOWN_CAUSE} It was raised {where}, which {place} called{code}. What it says is the reason as far as the log tells."
+        return f"It was raised {where}, which {place} called{code}. What it says is the reason as far as the log tells."
     if kind not in PROGRAMMING and "values to unpack" not in said:
-        return UNKNOWN_CAUSE
-    none = _NONE.search(said)
-    why = " Something that should have been there is None." if none else ""
+        return ""
+    why = " Something that should have been there is None." if _NONE.search(said) else ""
     return (
-        f"{UNKNOWN_CAUSE} It is an error of programming in SGLang's own code: {place} meets a case that it was not written for "
+        f"It is an error of programming in SGLang's own code: {place} meets a case that it was not written for "
         f"(this model, option or platform){code}.{why}"
     )
 
