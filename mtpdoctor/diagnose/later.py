@@ -14,7 +14,6 @@ from mtpdoctor.diagnose.unknown import deciding_frame
 from mtpdoctor.kb.types import Remedy, Safety
 from mtpdoctor.log.types import Frame, Traceback
 from mtpdoctor.paths import releases_folder
-from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.history import FunctionHistory, files_with, history_of
@@ -40,8 +39,6 @@ FAR = 3  # rank of evidence that says little: it goes behind a change of the fun
 NEAR = 3  # own frames, the last ones: what lies further up every launch goes through
 REGRESSION = 8  # releases back that a form may have come with, to be taken for the reason
 MAX_NAMED = 4
-HEAD = 60  # lines in which an image is named
-_NIGHTLY = lazy(r"\bsglang(?:[-\w]*):(?:[\w.-]*nightly|(?:latest-)?dev\b|main\b)")
 KEPT = 70  # characters of a long message that are surely kept
 ALONE = 24  # characters of fixed text by which a message without a traceback is known
 
@@ -80,12 +77,9 @@ def between_releases(case: Case) -> str:
     """In words, where the log's build is a nightly one or a checkout: it may lie before or behind the release it is taken for."""
     if case.release is not None and case.release not in known_releases():
         return f"{case.release} is a state between two releases"
-    if case.reading is None or case.attempt is None or not case.reading.files:
-        return ""
-    line = case.attempt.first
-    head = case.reading.hits.window(line[0], 1, HEAD)
-    if any(_NIGHTLY.search(found.text) for found in head):
-        return f"the log's image is a nightly build, in which some of {case.release} may be lacking, or newer"
+    image = case.facts.look("log.development")
+    if isinstance(image, str):
+        return f"{image} is built from the development branch: some of {case.release} may be lacking in it, or newer"
     return ""
 
 
@@ -334,7 +328,7 @@ def sentence(outlook: Outlook) -> str:
     if outlook.differs is None:
         return f"{how}: an upgrade is not known to help"
     if outlook.mended:
-        return f"{how}: the failure is mended there"
+        return f"{how}, which is what this failure misses"
     return f"{how}; whether that mends this failure is not known"
 
 

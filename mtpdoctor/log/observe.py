@@ -195,7 +195,7 @@ def release_in(text: str) -> str | None:
     """The SGLang release that the text names, None when it names none."""
     for pattern in _RELEASES:
         m = pattern.search(text)
-        if m:
+        if m and not m[1].startswith("0.0.0"):  # what a checkout without tags calls itself
             return m[1]
     return None
 

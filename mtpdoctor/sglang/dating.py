@@ -57,7 +57,8 @@ def version_in(text: str) -> Release | None:
     for pattern in _VERSION_LINES:
         match = pattern.search(text)
         release = release_or_none(match["v"].rstrip(".")) if match else None
-        if release is not None and release.major == 0:
+        # 0.0.0.dev13972 is what a checkout without tags calls itself: no release, and none of the oldest.
+        if release is not None and release.major == 0 and (release.minor or release.micro):
             return release
     return None
 

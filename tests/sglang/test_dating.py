@@ -37,6 +37,7 @@ from tests.sglang.trees import ARGPARSE, FIELDS, write_tree
         ("torch==2.11.0", None),
         ("sglang.srt.server_args 1.2.3", None),
         ("sglang-kernel==0.4.3", None),
+        ("sglang: 0.0.0.dev13972+g4f080703c.d20260615", None),
     ],
 )
 def test_version_lines(line, release):
