@@ -196,7 +196,9 @@ def test_a_call_between_own_functions_names_the_release_that_has_both_right() ->
         "no other package has to do with it"
     )
     older = of_code(f"{callee} got an unexpected keyword argument 'prefix_lens_cpu'", "0.5.2", call)
-    assert "takes prefix_lens_cpu from 0.5.3 on, which is what this failure misses" in older["fixes"][0]["why"]
+    assert (
+        "takes prefix_lens_cpu from 0.5.3 on, which is what this failure misses" in older["fixes"][0]["why"]
+    )
     mixed = of_code(f"{callee} got an unexpected keyword argument 'prefix_lens_cpu'", "0.5.3", call)
     assert titles(mixed, "Install SGLang 0.5.3 whole")
 
