@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mtpdoctor.kb.types import Rule
 
 EXIT_PROBLEMS = 1
-HANG = "hang"  # the role, in lists, of what holds launches up
+HANG = "hang"  # as kb.search.HANG, which is not loaded to start
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -77,13 +77,17 @@ def diagnose(
     if given.models_here and any(c.match and asks_memory(c.match.rule) for c in causality.causes):
         case = with_model_here(case)
     diagnoses = tuple(
-        _with_versions(
-            _for_this_build(
-                _diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge), cause, case
+        _as_shown(
+            _with_versions(
+                _for_this_build(
+                    _diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge), cause, case
+                ),
+                cause,
+                case,
+                knowledge,
             ),
-            cause,
-            case,
-            knowledge,
+            reading,
+            attempt,
         )
         for i, cause in enumerate(causality.causes)
     )
@@ -282,6 +286,14 @@ def _with_versions(diagnosis: Diagnosis, cause: Cause, case: Case, knowledge: Kn
     from mtpdoctor.diagnose.drift import with_drift  # only a failure needs it
 
     return with_drift(diagnosis, cause, case, knowledge)
+
+
+def _as_shown(diagnosis: Diagnosis, reading: LogReading, attempt: Attempt) -> Diagnosis:
+    if "atchdog" not in diagnosis.root.body:
+        return diagnosis
+    from mtpdoctor.diagnose.watchdog import as_the_log_shows  # few failures are ended by it
+
+    return as_the_log_shows(diagnosis, reading, attempt)
 
 
 def _with_printed(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:

@@ -36,6 +36,7 @@ _UP = lazy(r"\bUp (\d+|About an|About a) (minutes?|hours?)\b")
 _ETIME = lazy(r"\s(?:(\d+)-)?(?:(\d{1,2}):)?(\d\d):(\d\d)\s+\S*(?:python|sglang)")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _SMI = lazy(r"\b(\d{1,3})%\s+(?:Default|E\. ?Process|N/A)\s*\|")
+_CSV = lazy(r"^\s*(?:\d{1,2}, *)?(\d{1,3}) ?%(?:,|\s*$)")  # --query-gpu=utilization.gpu --format=csv
 _DMON = lazy(r"^\s+\d{1,2}\s+(\d{1,3})\s+\d{1,3}\s+(?:\d+|-)\s+(?:\d+|-)")
 _BUSY, _IDLE = 90, 5  # percent
 
@@ -139,7 +140,12 @@ def _said(text: str) -> float | None:
 
 def gpus_by(lines: Sequence[Line]) -> str | None:
     """ "busy" or "idle", where nvidia-smi shows all GPUs so."""
-    found = [int(m[1]) for line in lines if (m := _SMI.search(line.body) or _DMON.match(line.body))]
+    csv = any("utilization.gpu" in line.body for line in lines)
+    found = [
+        int(m[1])
+        for line in lines
+        if (m := _SMI.search(line.body) or _DMON.match(line.body) or (_CSV.match(line.body) if csv else None))
+    ]
     if not found:
         return None
     return "busy" if min(found) >= _BUSY else "idle" if max(found) <= _IDLE else None

@@ -81,6 +81,7 @@ def stop_of(reading: LogReading, attempt: Attempt, case: Case, hangs: Hangs) -> 
         ranks=max(ranks, _number(case, "tp_size") or 0) or None,
         nodes=_number(case, "nnodes"),
         facts=case.facts,
+        typed=tuple(typed),
     )
     return Stop(
         stage=stage.value,

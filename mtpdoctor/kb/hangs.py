@@ -22,7 +22,7 @@ from mtpdoctor.release import ReleaseRange, release_or_none
 
 MOST = 4  # causes that are told
 # How much a condition speaks for a cause; what a process merely looks like weighs 1.
-WEIGHTS = {"found": 6, "compiler": 5, "ranks": 5, "stack": 4, "last": 4, "line": 2, "launch": 2}
+WEIGHTS = {"found": 6, "typed": 6, "compiler": 5, "ranks": 5, "stack": 4, "last": 4, "line": 2, "launch": 2}
 # What is asked for where a condition is not known.
 _OPEN = {
     "stack": "the Python stacks of the ranks",
@@ -34,11 +34,12 @@ _OPEN = {
     "compiler": "whether compilers run",
     "several": "how many ranks there are",
     "nodes": "how many nodes there are",
+    "local": "whether a node has several ranks",
     "ranks": "how far each rank has got",
 }
 _WAITS = re.compile(r"file_baton|filelock/")
 _LAST = 3  # lines that say something, of which ``last`` speaks
-CONDITIONS = frozenset({*_OPEN, "line", "last", "launch"})
+CONDITIONS = frozenset({*_OPEN, "line", "last", "typed", "launch"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Scene:
     ranks: int | None = None  # how many there are
     nodes: int | None = None
     facts: Facts | None = None  # of the launch: command, release, host
+    typed: tuple[Line, ...] = ()  # what people asked of the machine, and its answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class HangCause:
     releases: ReleaseRange
     must: tuple[Test, ...]  # conditions that must not be untrue
     seen: tuple[Test, ...]  # conditions that speak for it
+    against: tuple[Test, ...]  # conditions that rule it out where they hold
     tell: str
     do: str
     refs: tuple[str, ...]
@@ -185,7 +188,7 @@ class Hangs:
             # What a cause asks of the launch must be known: nobody is told of an option that he may not use.
             if truth is False or (truth is None and test.name == "launch"):
                 return False
-        return True
+        return not any(self._holds(test, scene, compiling)[0] for test in cause.against)
 
     def _open(self, cause: HangCause, scene: Scene, compiling: str | None) -> tuple[str, ...]:
         out: list[str] = []
@@ -209,11 +212,18 @@ class Hangs:
                     if value.search(frame):
                         return True, f"{stack.who} is in {frame}", stack.line
             return (False if any(s.frames for s in scene.stacks or ()) else None), "", None
-        if name in ("line", "last"):
-            lines = scene.lines if name == "line" else self.telling(scene.lines)
+        if name in ("line", "last", "typed"):
+            lines = (
+                self.telling(scene.lines)
+                if name == "last"
+                else scene.typed
+                if name == "typed"
+                else scene.lines
+            )
             for line in reversed(lines):
                 if value.search(line.text):
-                    return True, f'it wrote "{line.text[:140]}"', line
+                    told = "somebody looked, and saw" if name == "typed" else "it wrote"
+                    return True, f'{told} "{line.text[:140]}"', line
             return False, "", None
         if name == "found":
             if scene.found is None:
@@ -233,6 +243,10 @@ class Hangs:
             count = scene.ranks if name == "several" else scene.nodes
             text = f"there are {count} nodes" if name == "nodes" and count and count > 1 else ""
             return (None if not count else (count > 1) is value), text, None
+        if name == "local":
+            if not scene.ranks or not scene.nodes:
+                return None, "", None
+            return (scene.ranks > scene.nodes) is value, "", None
         if name == "ranks":
             if scene.behind is None:
                 return None, "", None

@@ -16,6 +16,7 @@ from mtpdoctor.log.types import Stage
 
 _KEYS = {
     "stage", "lines", "stacks", "found", "state", "compilers", "cpu", "gpu", "io", "behind", "ranks", "nodes", "facts",
+    "typed",
 }  # fmt: skip
 
 
@@ -60,8 +61,9 @@ def scene_of_example(written: Mapping[str, Any]) -> tuple[Stage, Scene]:
     if odd:
         raise ValueError(f"unknown {', '.join(sorted(odd))}; a scene has {', '.join(sorted(_KEYS))}")
     stage = Stage(written["stage"])
-    lines = tuple(
-        make_line(str(text), 0, n, 0, "", None) for n, text in enumerate(written.get("lines", ()), 1)
+    lines, typed = (
+        tuple(make_line(str(text), 0, n, 0, "", None) for n, text in enumerate(written.get(key, ()), 1))
+        for key in ("lines", "typed")
     )
     state = written.get("state")
     scene = Scene(
@@ -77,6 +79,7 @@ def scene_of_example(written: Mapping[str, Any]) -> tuple[Stage, Scene]:
         ranks=written.get("ranks"),
         nodes=written.get("nodes"),
         facts=_facts(written.get("facts")),
+        typed=typed,
     )
     return stage, scene
 

@@ -27,10 +27,11 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "ranks": ("behind", "even"),
     "several": (True, False),
     "nodes": (True, False),
+    "local": (True, False),
     "compiler": (True, False),
 }
 _REQUIRED = ("id", "title", "stages", "if", "seen", "tell", "do", "examples")
-_ALLOWED = {*_REQUIRED, "releases", "refs", "usual"}
+_ALLOWED = {*_REQUIRED, "releases", "refs", "usual", "against"}
 
 
 def load_hangs(folder: Path | None = None) -> Hangs:
@@ -210,6 +211,12 @@ class _Reader:
             return None
         must = self._tests([fields["if"]], file, compiling)
         seen = self._tests(fields["seen"].value if fields["seen"].is_list else [], file, compiling)
+        against: tuple[Test, ...] = ()
+        if "against" in fields:
+            items = fields["against"].value if fields["against"].is_list else []
+            against = self._tests(items, file, compiling)
+            if not against:
+                self._say(file, node.line_of("against"), "against: a list of conditions")
         refs = fields["refs"].plain() if "refs" in fields else []
         if not isinstance(refs, list) or not all(str(r).startswith("https://") for r in refs):
             self._say(file, node.line_of("refs"), "refs are https addresses")
@@ -225,6 +232,7 @@ class _Reader:
             releases=releases,
             must=must,
             seen=seen,
+            against=against,
             tell=str(texts["tell"]),
             do=str(texts["do"]),
             refs=tuple(refs),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mtpdoctor.kb.hangs import HangCause
 from mtpdoctor.kb.types import Role, Rule
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, release_or_none
 
 _ROLES = (Role.CAUSE, Role.DEGRADES, Role.CONSEQUENCE, Role.NOISE, Role.ADVICE)
+HANG = "hang"  # the role, in lists, of what holds launches up
 PASTED = 24  # characters from which a text may be a message, not only words
 
 
@@ -50,6 +52,23 @@ def search(rules: Iterable[Rule], query: Query) -> tuple[Rule, ...]:
         if (rank := _rank(rule, query)) is not None
     ]
     return tuple(rule for *_, rule in sorted(ranked, key=lambda r: r[:3]))
+
+
+def search_hangs(causes: Iterable[HangCause], query: Query) -> tuple[HangCause, ...]:
+    """The causes of launches that stand still that hold all of the query; those named by id or in their title first."""
+    if query.role is not None and not HANG.startswith(query.role):
+        return ()
+    found: list[tuple[bool, HangCause]] = []
+    for cause in causes:
+        if query.stage is not None and not any(s.value.startswith(query.stage) for s in cause.stages):
+            continue
+        if query.release is not None and cause.releases.holds(query.release) is False:
+            continue
+        head = f"{cause.id} {cause.title}".lower()
+        whole = f"{head} {cause.tell} {cause.do} {HANG}".lower()
+        if all(word in whole for word in query.words):
+            found.append((not all(word in head for word in query.words), cause))
+    return tuple(cause for _, cause in sorted(found, key=lambda item: item[0]))
 
 
 def _rank(rule: Rule, query: Query) -> int | None:

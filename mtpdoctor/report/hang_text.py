@@ -30,6 +30,10 @@ def explain_hang(cause: HangCause, width: int = 80, *, color: bool = False) -> l
         lines += ["", style("bold", "What speaks for it")]
         for test in cause.seen:
             lines += _wrap(f"  - {_words(test)}", width, 4)
+    if cause.against:
+        lines += ["", style("bold", "What rules it out")]
+        for test in cause.against:
+            lines += _wrap(f"  - {_words(test)}", width, 4)
     lines += ["", style("bold", "Look"), *_wrap(f"  {cause.tell}.", width, 2)]
     lines += ["", style("bold", "Then"), *_wrap(f"  {cause.do}.", width, 2)]
     if cause.refs:
@@ -41,6 +45,7 @@ _WORDS = {
     "stack": "a Python stack with {}",
     "line": "a line like {}",
     "last": "a last line like {}",
+    "typed": "what somebody looked at: {}",
     "found": "on the host: {}",
     "state": "a process in {}",
     "cpu": "processors {}",
@@ -58,6 +63,8 @@ def _words(test: Test) -> str:
     if test.name in ("several", "nodes"):
         what = "rank" if test.name == "several" else "node"
         return f"more than one {what}" if test.value else f"one {what}"
+    if test.name == "local":
+        return "several ranks on a node" if test.value else "one rank on each node"
     if test.name == "compiler":
         return "compilers run" if test.value else "no compiler runs"
     shown = test.value if isinstance(test.value, str) else test.value.pattern

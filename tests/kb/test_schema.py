@@ -10,6 +10,7 @@ import pytest
 
 import mtpdoctor.kb
 from mtpdoctor.kb import fact_names, parse, parse_examples
+from mtpdoctor.kb.hangs_source import hang_files, read_hangs
 from mtpdoctor.kb.load import knowledge_files, knowledge_folder
 from mtpdoctor.kb.yaml_source import Problem, parse_yaml
 
@@ -42,6 +43,51 @@ def test_the_schema_is_one() -> None:
 @pytest.mark.parametrize("path", knowledge_files(knowledge_folder()), ids=lambda p: p.name)
 def test_all_knowledge_fits_the_schema(path: Path) -> None:
     assert errors(path.read_text(encoding="utf-8")) == []
+
+
+HANGS = json.loads((Path(mtpdoctor.kb.__file__).parent / "hangs.schema.json").read_text())
+HANG = """\
+causes:
+- id: stuck-here
+  title: It is stuck
+  stages: [warmup]
+  if: {several: true}
+  seen: [{last: 'stuck', weight: 3}]
+  against: [{line: 'goes on'}]
+  tell: "it does not go on"
+  do: "end it"
+  examples: {first: [{stage: warmup, lines: ["stuck"], ranks: 2}]}
+"""
+
+
+def hang_errors(text: str) -> list[str]:
+    node = parse_yaml(text, "x.yaml", problems := list[Problem]())
+    assert node is not None and problems == []
+    return [e.message for e in jsonschema.Draft202012Validator(HANGS).iter_errors(node.plain())]
+
+
+@pytest.mark.parametrize("path", hang_files(knowledge_folder()), ids=lambda p: p.name)
+def test_the_knowledge_of_hangs_fits_its_schema(path: Path) -> None:
+    assert hang_errors(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("id: stuck-here", "id: Stuck"), ("stages: [warmup]", "stages: [later]"), ("several: true", "several: 3"),
+        ("last: 'stuck'", "lost: 'stuck'"), ("weight: 3", "weight: 20"), ('do: "end it"', 'do: "end it."'),
+        ("against: [{line: 'goes on'}]", "against: []"), ('tell: "it does not go on"', 'told: "it"'), ("ranks: 2", "rank: 2"),
+    ],
+)  # fmt: skip
+def test_its_schema_and_its_reader_refuse_the_same(right: str, wrong: str, tmp_path: Path) -> None:
+    jsonschema.Draft202012Validator.check_schema(HANGS)
+    assert hang_errors(HANG) == [] and right in HANG
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(HANG.replace(right, wrong))
+    assert hang_errors(broken.read_text()) != []
+    stages = knowledge_folder() / "hangs" / "stages.yaml"
+    if right != "ranks: 2":  # the scenes of examples are the lint's
+        assert read_hangs([stages, broken], problems := list[Problem]()) is None and problems
 
 
 def test_a_full_rule_fits_both(tmp_path: Path) -> None:

@@ -463,6 +463,13 @@ def test_rules_are_browsed_searched_and_read(size: tuple[int, int]) -> None:
     async def steps(pilot: Pilot[None]) -> None:
         assert f"{len(knowledge)} rules" in app.text()
         await pilot.press("slash")
+        await pilot.press(*"role:hang nccl first", "enter")
+        await pilot.pause()
+        assert "1 hang" in app.text() and "first-collective" in app.text()
+        await pilot.press("c")
+        await pilot.pause()
+        assert "What speaks for it" in app.of(CopyText)[0].text
+        await pilot.press("escape", "slash")
         assert isinstance(app.focused, Input)
         await pilot.press(*"mamba radix", "enter")
         await pilot.pause()
@@ -473,7 +480,7 @@ def test_rules_are_browsed_searched_and_read(size: tuple[int, int]) -> None:
         assert app.text() != before, "another rule is shown"
         await pilot.press("c")
         await pilot.pause()
-        assert "Remedies" in app.of(CopyText)[0].text
+        assert "Remedies" in app.of(CopyText)[-1].text
         await pilot.press("escape")
         await pilot.pause()
         assert f"{len(knowledge)} rules" in app.text()

@@ -1,7 +1,9 @@
-"""The Knowledge region: every rule, found by words or by a pasted message, and its long form."""
+"""The Knowledge region: every rule and every cause of launches that stand still, found by words or by a pasted message,
+and its long form."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import ClassVar
 
 from textual import events, on
@@ -11,17 +13,19 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from mtpdoctor.errors import UserError
+from mtpdoctor.kb.hangs import HangCause
+from mtpdoctor.kb.hangs_source import load_hangs
 from mtpdoctor.kb.knowledge import Knowledge
-from mtpdoctor.kb.search import parse_query, search
-from mtpdoctor.kb.types import Rule
-from mtpdoctor.tui.knowledge.rules import RuleList
+from mtpdoctor.kb.search import parse_query, search, search_hangs
+from mtpdoctor.tui.knowledge.rules import Entry, RuleList
 from mtpdoctor.tui.messages import CopyText
 from mtpdoctor.tui.page import Page
 from mtpdoctor.tui.session import Session
 from mtpdoctor.tui.styles import beside
 
 WIDE = 110  # columns from which list and rule stand side by side
-HINT = "words, an error message, stage:weights, role:cause, release:0.5.13"
+HINT = "words, an error message, stage:weights, role:cause, role:hang, release:0.5.13"
 
 WAITING = "The rules are being read ..."
 
@@ -40,7 +44,8 @@ class KnowledgeRegion(Vertical):
         super().__init__(id=id)
         self._knowledge: Knowledge | None = None
         self._asked: str | None = None  # the rule that the session asked for last
-        self._rule: Rule | None = None
+        self._hangs: tuple[HangCause, ...] = ()
+        self._rule: Entry | None = None
 
     def compose(self) -> ComposeResult:
         with Container(id="knowledge-halves"):
@@ -58,6 +63,10 @@ class KnowledgeRegion(Vertical):
     def show(self, session: Session) -> None:
         if session.knowledge is not None and session.knowledge is not self._knowledge:
             self._knowledge = session.knowledge
+            with contextlib.suppress(
+                UserError
+            ):  # of a knowledge folder of one's own: `kb lint` says what is wrong
+                self._hangs = load_hangs().causes
             self._search(self.query_one(Input).value)
         if self._knowledge is None:
             self.query_one("#knowledge-count", Static).update(Content(WAITING))
@@ -86,10 +95,12 @@ class KnowledgeRegion(Vertical):
     def _search(self, text: str) -> None:
         if self._knowledge is None:
             return
-        every = self._knowledge.rules
-        found = search(every, parse_query(text))
+        every, query = self._knowledge.rules, parse_query(text)
+        rules, hangs = search(every, query), search_hangs(self._hangs, query)
+        found: tuple[Entry, ...] = (*rules, *hangs)
         self.query_one(RuleList).set_rules(found)
-        count = f"{len(found)} of {len(every)} rules" if len(found) < len(every) else f"{len(every)} rules"
+        count = f"{len(rules)} of {len(every)} rules" if len(rules) < len(every) else f"{len(every)} rules"
+        count += f", {len(hangs)} hang{'s' if len(hangs) > 1 else ''}" if hangs else ""
         said = f"No rule holds all of this; there are {len(every)}." if not found else count
         self.query_one("#knowledge-count", Static).update(Content.styled(said, "$text-muted"))
         if found:
@@ -103,14 +114,12 @@ class KnowledgeRegion(Vertical):
         message.stop()
         self._look(message.rule)
 
-    def _look(self, rule: Rule) -> None:
+    def _look(self, rule: Entry) -> None:
         if rule is self._rule:
             return
         self._rule = rule
-        from mtpdoctor.report.rule_text import explain
-
         self.query_one(Page).show_page(
-            lambda width: "\n".join(explain(rule, max(width, 40), color=True)), top=True
+            lambda width: "\n".join(_explained(rule, max(width, 40), color=True)), top=True
         )
 
     # -- what the person wants -------------------------------------------------------------------------
@@ -125,6 +134,13 @@ class KnowledgeRegion(Vertical):
 
     def action_copy(self) -> None:
         if self._rule is not None:
-            from mtpdoctor.report.rule_text import explain
+            what = "hang" if isinstance(self._rule, HangCause) else "rule"
+            self.post_message(CopyText("\n".join(_explained(self._rule)), f"{what} {self._rule.id}"))
 
-            self.post_message(CopyText("\n".join(explain(self._rule)), f"rule {self._rule.id}"))
+
+def _explained(entry: Entry, width: int = 80, *, color: bool = False) -> list[str]:
+    from mtpdoctor.report.hang_text import explain_hang
+    from mtpdoctor.report.rule_text import explain
+
+    explained = explain_hang if isinstance(entry, HangCause) else explain
+    return explained(entry, width, color=color)  # type: ignore[arg-type]  # one of the two takes it

@@ -1,4 +1,4 @@
-"""The list of rules."""
+"""The list of rules, and of what holds launches up."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from mtpdoctor.kb.hangs import HangCause
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.tui.styles import beside
 
+Entry = Rule | HangCause
 _ROLES = {"cause": "", "degrades": "$text-warning", "consequence": "$text-muted", "noise": "$text-muted"}
 
 
 class RuleList(OptionList):
-    """One rule a row."""
+    """One rule, or one cause of launches that stand still, a row."""
 
     DEFAULT_CSS = beside(__file__)
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -26,17 +28,17 @@ class RuleList(OptionList):
     ]
 
     class Looked(Message):
-        """This rule is looked at."""
+        """This one is looked at."""
 
-        def __init__(self, rule: Rule) -> None:
+        def __init__(self, rule: Entry) -> None:
             super().__init__()
             self.rule = rule
 
     def __init__(self) -> None:
         super().__init__(markup=False)
-        self._rules: tuple[Rule, ...] = ()
+        self._rules: tuple[Entry, ...] = ()
 
-    def set_rules(self, rules: tuple[Rule, ...]) -> None:
+    def set_rules(self, rules: tuple[Entry, ...]) -> None:
         if rules == self._rules:
             return
         self._rules = rules
@@ -57,5 +59,7 @@ class RuleList(OptionList):
             self.post_message(self.Looked(self._rules[event.option_index]))
 
 
-def _prompt(rule: Rule) -> Content:
+def _prompt(rule: Entry) -> Content:
+    if isinstance(rule, HangCause):
+        return Content.assemble((rule.id, "bold"), " ", (rule.title, "$text-accent"))
     return Content.assemble((rule.id, "bold"), " ", (rule.title, _ROLES.get(rule.role.value, "")))
