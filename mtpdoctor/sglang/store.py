@@ -32,6 +32,7 @@ _SHAPES: Mapping[str, Mapping[str, tuple[type, type]]] = {
     "packages.json": {"modules": (dict, dict), "companions": (dict, list), "moving": (list, str)},
     "partners.json": {"groups": (list, dict)},
     "pins.json": {"releases": (list, str), "pins": (dict, list)},
+    "torch.json": {"torch": (dict, dict), "anywhere": (list, str)},
     "transformers.json": {"releases": (list, str), "model_types": (dict, list), "classes": (dict, list)},
     "verified.json": {"rules": (dict, dict)},
 }  # fmt: skip

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from mtpdoctor.case import Case
 from mtpdoctor.facts import Source
+from mtpdoctor.paths import releases_folder
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import release_or_none
-from mtpdoctor.sglang.releases import known_releases, release_facts
+from mtpdoctor.sglang.releases import release_facts
+from mtpdoctor.sglang.store import read_table
 from mtpdoctor.sglang.torch_versions import anywhere, asked_by_torch
 
 PUBLISHED = ("sglang-kernel", "sgl-kernel")  # on the package index, for NVIDIA's GPUs
@@ -110,11 +112,18 @@ def pins_of(case: Case) -> Mapping[str, str]:
 def torch_of_kernel(name: str, version: str) -> str | None:
     """The torch ("2.9.1") that a version of the kernel package was published for: the one that every release pins which
     pins that kernel; None where they differ or none does."""
-    base = version.partition("+")[0]
+    table = read_table(releases_folder() / "pins.json")
+    order = {name: place for place, name in enumerate(table["releases"])}
+    spans = [
+        (order[first], order.get(last, len(order)))
+        for first, last, spec in table["pins"].get(name, ())
+        if spec == f"=={version.partition('+')[0]}"
+    ]
     found = {
-        facts.pins.get("torch")
-        for release in reversed(known_releases())
-        if (facts := release_facts(release)).pins.get(name) == f"=={base}"
+        spec
+        for first, last, spec in table["pins"]["torch"]
+        for begin, end in spans
+        if order[first] <= end and begin <= order.get(last, len(order))
     }
     only = found.pop() if len(found) == 1 else None
     return only[2:] if only and only.startswith("==") else None
