@@ -52,6 +52,7 @@ _OUTER = frozenset(
         "forward_batch_generation",
         "launch_server",
         "_launch_subprocesses",
+        "_launch_scheduler_processes",
         "load_model",
         "initialize",
         "_execute_server_warmup",

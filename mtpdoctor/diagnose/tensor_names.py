@@ -23,6 +23,7 @@ NORM = lazy(
     r"\.(?P<part>[qk]_norm|[qk]_layernorm|sinks?|pre_feedforward_layernorm|post_feedforward_layernorm)\b"
 )
 DRAFT = lazy(r"(?:^|\.)(?:mtp|eh_proj|enorm|hnorm|nextn)\b")
+# Parts that every loader speaks of.
 _PLAIN = frozenset(
     [
         "model",
@@ -41,6 +42,17 @@ _PLAIN = frozenset(
         "layer",
         "embed_tokens",
         "lm_head",
+        *(
+            "q_proj",
+            "k_proj",
+            "v_proj",
+            "o_proj",
+            "qkv_proj",
+            "gate_proj",
+            "up_proj",
+            "down_proj",
+            "gate_up_proj",
+        ),
     ]
 )
 _NUMBER = lazy(r"^\d+$")
