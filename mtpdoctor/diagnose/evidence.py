@@ -17,7 +17,7 @@ from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release
 from mtpdoctor.sglang.changes import concerns, guarded_from, setters_changed
 from mtpdoctor.sglang.history import known_file
-from mtpdoctor.sglang.lines import gone_from
+from mtpdoctor.sglang.lines import LINES_FILE, gone_from
 from mtpdoctor.sglang.members import Taken, arguments_of, assigned_elsewhere, attribute_of, is_open
 from mtpdoctor.sglang.packed import open_packed
 
@@ -258,7 +258,7 @@ def _argument(call: Refused, release: Release) -> list[Evidence]:
 
 def _by_frames(frames: list[Frame], message: str, release: Release) -> Iterator[Evidence]:
     folder = releases_folder()
-    table = open_packed(folder / "lines.json.gz")
+    table = open_packed(folder / LINES_FILE)
     local = _LOCAL.search(message)
     tensor = _TENSOR.match(message)
     said = (*_QUOTED.findall(message), *_SNAKE.findall(message[:300]))

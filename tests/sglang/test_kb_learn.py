@@ -44,6 +44,8 @@ def test_learning_prints_what_changed(tmp_path, capsys):
         "frames.json.gz",
         "history.json.gz",
         "lines.json.gz",
+        "changes.json.gz",
+        "members.json.gz",
         "gates.json.gz",
         "sites.json.gz",
         "symbols.json.gz",
