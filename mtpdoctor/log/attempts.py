@@ -347,7 +347,11 @@ def _weigh(
                 # an error told while serving and nothing that says that the server went down
                 # (and a log that ends inside a traceback says nothing either)
                 traceback = event.traceback
-                fatal = traceback is not None and not is_record(traceback.root.head) and not traceback.cut
+                fatal = (
+                    traceback is not None
+                    and not (event.logged or traceback.cut)
+                    and not is_record(traceback.root.head)
+                )
         if event.kind in (EventKind.SIGNAL, EventKind.EXIT) and event.weight is Weight.FOLLOWS:
             stage = told = dying or stage
         elif fatal:

@@ -23,6 +23,9 @@ class RawEvent:
     rank: str | None
     traceback: Traceback | None = None
     main: bool = False  # an uncaught exception of the launching process
+    logged: bool = (
+        False  # a record that tells of an error stands above the traceback: it was caught, and told
+    )
     stack: tuple[tuple[str, str], ...] = ()  # path and function of faulthandler's dump, innermost first
 
     @property
@@ -229,7 +232,21 @@ def traceback_event(found: Found) -> RawEvent:
     summary = (
         f"{traceback.type}: {traceback.message}" if traceback.message else traceback.type
     ) or "traceback, cut"
-    return RawEvent(kind, line, summary.strip()[:2000], weight, traceback.rank, traceback, main)
+    logged = not main and weight is Weight.LIKELY and _told(found)
+    return RawEvent(
+        kind, line, summary.strip()[:2000], weight, traceback.rank, traceback, main, logged=logged
+    )
+
+
+_ERROR_TOLD = lazy(
+    r"(?i)\b(?:fail(?:ed|ure|s)?|error|exception|could not|unable|skipp(?:ed|ing)|ignor(?:ed|ing))\b"
+)
+
+
+def _told(found: Found) -> bool:
+    """Is the traceback one that a logger wrote below its own line?"""
+    line = found.intro
+    return line is not None and is_record(line) and _ERROR_TOLD.search(line.body) is not None
 
 
 def _intro(found: Found) -> str:

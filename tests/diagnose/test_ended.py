@@ -98,3 +98,16 @@ def test_a_probe_that_kills_a_slow_start_stays_the_cause() -> None:
     probe = "  Normal   Killing    1s   kubelet  Container sglang failed startup probe, will be restarted"
     report = report_of(*EARLY, _TERM, probe)
     assert report.outcome == "failed" and report.diagnoses and report.ended is None
+
+
+def test_a_traceback_that_a_server_logged_and_survived_is_no_failure() -> None:
+    said = "[2026-06-20 22:12:02] Draft L3 write failed (best-effort), skipping."
+    frames = (
+        "Traceback (most recent call last):",
+        '  File "/sgl-workspace/sglang/python/sglang/srt/mem_cache/hiradix_cache.py", line 120, in write_backup_storage',
+        "    self.write(node)",
+        "AssertionError: no page",
+    )
+    assert report_of(*READY, said, *frames).outcome == "ready"
+    assert report_of(*READY, *frames).outcome == "failed"
+    assert report_of(*EARLY, said, *frames).outcome == "failed"
