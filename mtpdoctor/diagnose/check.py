@@ -14,11 +14,11 @@ from typing import Any
 from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.asking import Asker, as_log, confirmed, diagnosis_of
 from mtpdoctor.diagnose.contradictions import contradictions_of
-from mtpdoctor.diagnose.engine import with_facts
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.here import missing_here
 from mtpdoctor.diagnose.host_check import host_of_launch, host_rules_of
 from mtpdoctor.diagnose.memory import with_memory
+from mtpdoctor.diagnose.one_cause import with_facts
 from mtpdoctor.diagnose.preflight import Foreseen, foreseen
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.types import Fix

@@ -9,33 +9,25 @@ from mtpdoctor.diagnose.causality import Causality, Cause, find_causes
 from mtpdoctor.diagnose.failures import event_lines
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.memory import asks_memory, sum_of, with_model_here
-from mtpdoctor.diagnose.remedies import facts_for, filled_in, fixes_of, launch_facts
+from mtpdoctor.diagnose.one_cause import diagnosed, marks_of
+from mtpdoctor.diagnose.remedies import fixes_of, launch_facts
 from mtpdoctor.diagnose.the_case import case_of
-from mtpdoctor.diagnose.types import Diagnosis, Finding, Fix, Report
-from mtpdoctor.diagnose.unknown import root_traceback
+from mtpdoctor.diagnose.types import Finding, Report
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.match import Matches, match_rules
 from mtpdoctor.kb.templates import fill
-from mtpdoctor.kb.types import Match, Role, Rule
+from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.launch.render import command_line
 from mtpdoctor.launch.types import Form
 from mtpdoctor.log.events import exit_status
 from mtpdoctor.log.reading import outcome as outcome_of
 from mtpdoctor.log.survival import got_further
-from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading, Stage
-from mtpdoctor.records import replace
+from mtpdoctor.log.types import Attempt, EventKind, LogReading, Stage
 
 if TYPE_CHECKING:
-    from mtpdoctor.diagnose.advice import Advice
-    from mtpdoctor.diagnose.raise_site import SourceSays
     from mtpdoctor.diagnose.types import Ended, Stop
     from mtpdoctor.memory.types import MemorySum
 
-UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
-
-
-ABOUT_MODELS = ("architecture", "model-type")  # remedies worked out from what releases know of models
-FROM_SOURCES = ("symbol", "own-import", "block", "host-cache", "tensor-name", "callee")
 NOTHING = Given()
 NOT_SGLANG = "nothing in it looks like SGLang"
 
@@ -77,18 +69,7 @@ def diagnose(
     if given.models_here and any(c.match and asks_memory(c.match.rule) for c in causality.causes):
         case = with_model_here(case)
     diagnoses = tuple(
-        _as_shown(
-            _with_versions(
-                _for_this_build(
-                    _diagnosis(cause, causality.consequences if i == 0 else (), case, knowledge), cause, case
-                ),
-                cause,
-                case,
-                knowledge,
-            ),
-            reading,
-            attempt,
-        )
+        diagnosed(cause, causality.consequences if i == 0 else (), case, knowledge, reading, attempt)
         for i, cause in enumerate(causality.causes)
     )
     return Report(
@@ -173,211 +154,6 @@ def _outlived(cause: Cause, attempt: Attempt) -> bool:
     return handled or got_further(attempt, cause.failure.start)
 
 
-def _diagnosis(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:
-    match = cause.match
-    if match is None:
-        from mtpdoctor.diagnose.unknown import cause_of, next_steps, title_of
-
-        said = _tables_say(cause, case, knowledge)
-        advice = _advice(cause, case, knowledge, ())
-        fixes = _with_gated((*(said.fixes if said else ()), *advice.fixes), said)
-        fixes = _with_printed(fixes, cause, case, knowledge)
-        return Diagnosis(
-            rule=None,
-            title=title_of(cause),
-            confidence=UNKNOWN_CONFIDENCE,
-            cause=cause_of(cause),
-            misleading=None,
-            root=cause.root,
-            ranks=cause.ranks,
-            evidence=(),
-            consequences=consequences,
-            references=advice.references,
-            fixes=_with_carried(_with_later(fixes, said), cause, case, knowledge),
-            chain=cause.chain,
-            next_steps=(*advice.steps, *(said.steps if said else ()), *next_steps(cause, case)),
-            raised=root_traceback(cause),
-        )
-    rule = match.rule
-    fixes = fixes_of(match, case, knowledge)
-    facts = facts_for(rule, case, knowledge) if asks_memory(rule) else case.facts
-    fixes, steps = _completed(fixes, rule, cause, case, knowledge)
-    fixes = _with_carried(_with_printed(fixes, cause, case, knowledge), cause, case, knowledge)
-    return Diagnosis(
-        rule=rule.id,
-        title=fill(rule.title, facts, match.captures),
-        confidence=round(match.confidence, 2),
-        cause=with_facts(fill(rule.cause, facts, match.captures), match, case)
-        + _if_it_is(match, case)
-        + _whose_code(rule, cause),
-        misleading=fill(rule.misleading, facts, match.captures) if rule.misleading else None,
-        root=cause.root,
-        ranks=cause.ranks,
-        evidence=match.evidence,
-        consequences=consequences,
-        references=rule.refs,
-        fixes=fixes,
-        chain=cause.chain,
-        next_steps=steps,
-        marks=_marks(match),
-        captures=tuple(match.captures.items()),
-        raised=root_traceback(cause),
-    )
-
-
-def _completed(
-    fixes: tuple[Fix, ...], rule: Rule, cause: Cause, case: Case, knowledge: Knowledge
-) -> tuple[tuple[Fix, ...], tuple[str, ...]]:
-    """The fixes of a rule with what else is known, and next steps: a rule may name a symptom only, or have no remedy
-    that fits this launch. Nobody is left with nothing."""
-    edits = any(fix.edits for fix in fixes)
-    if fixes and not rule.generic:
-        known = _source_says(cause, case, knowledge) if rule.source == "sglang" and not edits else None
-        fixes += known.fixes if known is not None else ()
-        return fixes + (_mended_later(cause, case) if _of_programming(cause) else ()), ()
-    advice = _advice(cause, case, knowledge, fixes)
-    if fixes and not advice.steps:
-        return advice.fixes, ()  # the end of a process, told by another: no code is at fault
-    said = _tables_say(cause, case, knowledge)
-    guesses = said.fixes if said is not None and not edits else ()
-    fixes = _with_later(_with_gated((*guesses, *advice.fixes), said), said)
-    steps = (*advice.steps, *(said.steps if said is not None else ()))
-    return fixes, steps if fixes or steps else _where_to_look(cause, case)
-
-
-def _whose_code(rule: Rule, cause: Cause) -> str:
-    """Where a rule knows the kind of a failure only: which of SGLang's functions failed, at what."""
-    if not rule.generic or any(remedy.generate == "callee" for remedy in rule.remedies):
-        return ""
-    from mtpdoctor.diagnose.unknown import whose_code
-
-    said = whose_code(cause)
-    return f" {said}" if said.startswith("It is an error of programming") else ""
-
-
-def _of_programming(cause: Cause) -> bool:
-    """An exception that speaks of one of SGLang's own classes or functions."""
-    text = cause.root.body
-    return "object has no attribute" in text or "() missing " in text or "unexpected keyword argument" in text
-
-
-def _mended_later(cause: Cause, case: Case) -> tuple[Fix, ...]:
-    from mtpdoctor.diagnose.later import mended_fixes  # reads tables that most failures do not need
-
-    return mended_fixes(root_traceback(cause), case)
-
-
-def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis:
-    from mtpdoctor.diagnose.fitness import fitting  # only a failure has fixes
-    from mtpdoctor.diagnose.own_build import as_here
-
-    fixes = fitting(as_here(diagnosis.fixes, case, cause), case)
-    fixes = tuple(
-        fix if (run := filled_in(fix.run, case)) == fix.run else replace(fix, run=run) for fix in fixes
-    )
-    if cause.match is None or cause.match.rule.generic:
-        from mtpdoctor.diagnose.ranking import ranked
-
-        fixes = ranked(fixes)  # what a rule knows of this very failure keeps its order
-    return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
-
-
-def _with_versions(diagnosis: Diagnosis, cause: Cause, case: Case, knowledge: Knowledge) -> Diagnosis:
-    from mtpdoctor.diagnose.drift import with_drift  # only a failure needs it
-
-    return with_drift(diagnosis, cause, case, knowledge)
-
-
-def _as_shown(diagnosis: Diagnosis, reading: LogReading, attempt: Attempt) -> Diagnosis:
-    if "atchdog" not in diagnosis.root.body:
-        return diagnosis
-    from mtpdoctor.diagnose.watchdog import as_the_log_shows  # few failures are ended by it
-
-    return as_the_log_shows(diagnosis, reading, attempt)
-
-
-def _with_printed(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
-    from mtpdoctor.diagnose.printed.placing import with_printed  # only a failure has fixes
-
-    return with_printed(fixes, cause, case, knowledge)
-
-
-def _with_carried(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
-    from mtpdoctor.diagnose.carried import with_carried  # only a failure has fixes
-
-    return with_carried(fixes, cause, case, knowledge)
-
-
-def _where_to_look(cause: Cause, case: Case) -> tuple[str, ...]:
-    from mtpdoctor.diagnose.unknown import next_steps
-
-    return next_steps(cause, case)
-
-
-def _if_it_is(match: Match, case: Case) -> str:
-    """Where the release was only worked out, and the rule's text stands for something else in it: that in words."""
-    if case.release is None or not any(case.release in note.releases for note in match.rule.elsewhere):
-        return ""
-    return f" The log only lets one work out that this is SGLang {case.release}, where this text has another cause."
-
-
-def with_facts(cause: str, match: Match, case: Case) -> str:
-    """The cause, and what the facts of the releases say of it, for a rule whose remedies come from them."""
-    if not any(
-        remedy.generate in ABOUT_MODELS or remedy.generate in FROM_SOURCES for remedy in match.rule.remedies
-    ):
-        return cause
-    from mtpdoctor.diagnose.kinds import said_of  # few rules have them
-
-    return f"{cause} {said_of(match, case)}".rstrip()
-
-
-def _advice(cause: Cause, case: Case, knowledge: Knowledge, fixes: tuple[Fix, ...]) -> Advice:
-    from mtpdoctor.diagnose.advice import advice_on  # only where no rule knows the cause
-
-    return advice_on(cause, case, knowledge, fixes)
-
-
-def _source_says(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:
-    from mtpdoctor.diagnose.raise_site import source_says  # parses Python source: only where needed
-
-    return source_says(cause, case, knowledge)
-
-
-def _tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:
-    from mtpdoctor.diagnose.raise_site import tables_say  # reads tables that a known failure does not need
-
-    return tables_say(cause, case, knowledge)
-
-
-def _with_gated(fixes: tuple[Fix, ...], said: SourceSays | None) -> tuple[Fix, ...]:
-    """An option of the command that lets the failing code run goes first, what SGLang chose by itself last."""
-    if said is None:
-        return fixes
-    known = {fix.edits: fix for fix in reversed(fixes) if fix.edits}
-    first = tuple(known.get(fix.edits, fix) for fix in said.gated.asked)
-    last = tuple(fix for fix in said.gated.chosen if fix.edits not in known)
-    return (*first, *(fix for fix in fixes if fix not in first), *last)
-
-
-def _with_later(fixes: tuple[Fix, ...], said: SourceSays | None) -> tuple[Fix, ...]:
-    """What other releases have there goes last, once; first where they no longer have the line that fails."""
-    if said is None:
-        return fixes
-    ahead = {fix.title for fix in said.first}
-    fixes = (*said.first, *(fix for fix in fixes if fix.title not in ahead))
-    more = tuple(f for f in said.later if all(f.title != g.title for g in fixes))
-    return (*fixes, *more) or said.last
-
-
-def _marks(match: Match) -> tuple[str, ...]:
-    """The decisive words of the root line: what the rule looked for, and what it captured."""
-    text = match.line.text
-    words = [p.literal for p in match.rule.match if p.literal in text]
-    words += [v for v in match.captures.values() if v and v in text and len(v) > 2]
-    return tuple(dict.fromkeys(words))
-
-
 def _unserved(match: Match, reading: LogReading, attempt: Attempt) -> bool:
     if match.rule.stage is not Stage.SERVING or _after_stop(match, attempt):
         return False
@@ -401,7 +177,7 @@ def _findings(
                 line=match.line,
                 cause=fill(match.rule.cause, case.facts, match.captures),
                 fixes=() if brief else fixes_of(match, case, knowledge),
-                marks=_marks(match),
+                marks=marks_of(match),
             )
     return tuple(sorted(out.values(), key=lambda f: f.line.key))
 

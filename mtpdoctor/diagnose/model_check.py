@@ -6,8 +6,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from mtpdoctor.case import build_case
-from mtpdoctor.diagnose.engine import ABOUT_MODELS, with_facts
 from mtpdoctor.diagnose.host_check import HostFinding, host_of_launch
+from mtpdoctor.diagnose.one_cause import ABOUT_MODELS, with_facts
 from mtpdoctor.diagnose.preflight import foreseen
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.kb.templates import fill
