@@ -70,6 +70,9 @@ def with_carried(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Kn
         if any(_speaks_of(found.name, fix) for fix in fixes):
             return fixes
         remedies = _of_value(found, case)
+        if _is_choice(found, case) and _MODULE.search(text) is not None:
+            # the name is right, what it stands for is not installed: nothing in it to correct
+            remedies = (r for r in remedies if r.edits)
     else:
         module = _MODULE.search(text)
         if module is None:
@@ -116,9 +119,20 @@ def _values(case: Case, *, choices: bool) -> Iterator[tuple[str, str, FlagUse | 
                 yield name, value, None
 
 
+def _is_choice(found: _Carried, case: Case) -> bool:
+    spec = flag_table(case.release).resolve(found.name) if found.use is not None else None
+    return spec is not None and found.piece in map(str, spec.choices or ())
+
+
 def _named(piece: str, text: str) -> bool:
-    """In the message as a word; or the folder of a file, in quotes of its own (code that looks the folder up)."""
-    return _stands_in(piece, text) or (piece.count("/") > 1 and f"'{piece.rpartition('/')[0]}'" in text)
+    """In the message as a word; or the folder of a file, in quotes of its own (code that looks the folder up), or
+    the folder in which a file is looked for."""
+    return _stands_in(piece, text) or (
+        piece.count("/") > 1
+        and (
+            f"'{piece.rpartition('/')[0]}'" in text or (piece[0] == "/" and f"'{piece.rstrip('/')}/" in text)
+        )
+    )
 
 
 def _pieces(value: str) -> Iterator[str]:
