@@ -16,9 +16,13 @@ LABELS = sorted((DATA / "h200_logs").glob("*.json"))
 LABELS_2 = sorted((DATA / "h200_logs_2").glob("*.json"))
 # Recorded from another release after 1,177 rules stood.
 LABELS_3 = sorted((DATA / "h200_logs_3").glob("*.json"))
+# Recorded from a third release, on options that no earlier set uses.
+LABELS_4 = sorted((DATA / "h200_logs_4").glob("*.json"))
 
 
-@pytest.mark.parametrize("label", LABELS + LABELS_2 + LABELS_3, ids=lambda p: f"{p.parent.name[10:]}{p.stem}")
+@pytest.mark.parametrize(
+    "label", LABELS + LABELS_2 + LABELS_3 + LABELS_4, ids=lambda p: f"{p.parent.name[10:]}{p.stem}"
+)
 def test_recorded_launch(label: Path) -> None:
     truth = json.loads(label.read_text())
     report = report_of(label)
