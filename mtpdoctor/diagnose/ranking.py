@@ -44,6 +44,12 @@ _REASONS = (
     ("what the check asks", "check differs"),
     ("whether one differs", "not known"),
 )
+_GUESSED = (
+    "Upgrade SGLang, own release not known",
+    "Upgrade SGLang, not known",
+    "Upgrade SGLang, something else changed",
+)
+_SAID = ("Do as the message says", "Do as the log says")
 _END = lazy(r"[:(,;<]| - | --|\d")
 
 
@@ -51,6 +57,8 @@ def kind_of(title: str, why: str) -> str:
     """The kind of a fix: its title without what belongs to the single launch; of an upgrade what speaks for it."""
     if title.startswith("Upgrade SGLang from"):
         return "Upgrade SGLang, " + next((kind for words, kind in _REASONS if words in why), "?")
+    if title.startswith("Upgrade SGLang to") and "which one runs now the log does not tell" in why:
+        return "Upgrade SGLang, own release not known"
     if title.startswith("Do as the log says: --disable-cuda-graph"):
         return "Do as the log says --disable-cuda-graph"
     end = _END.search(title)
@@ -63,7 +71,19 @@ def ranked(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
     safe = [f for f in fixes if f.safety == Safety.SAFE.value]
     rest = [(n, f) for n, f in enumerate(fixes) if f not in safe]
     rest.sort(key=lambda nf: (-round(_share(nf[1], table) - PLACE * nf[0], 4), nf[0]))
-    return (*safe, *(f for _, f in rest))
+    return (*safe, *_said_before_guessed([f for _, f in rest]))
+
+
+def _said_before_guessed(fixes: list[Fix]) -> list[Fix]:
+    """What the failure itself tells one to do goes before an upgrade for which nothing speaks."""
+    said = next((n for n, f in enumerate(fixes) if f.title.startswith(_SAID)), 0)
+    guessed = [f for f in fixes[:said] if kind_of(f.title, f.why) in _GUESSED]
+    return [
+        *(f for f in fixes[:said] if f not in guessed),
+        *fixes[said : said + 1],
+        *guessed,
+        *fixes[said + 1 :],
+    ]
 
 
 def family_of(kind: str) -> str:
