@@ -79,7 +79,15 @@ def with_carried(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Kn
             return fixes
         remedies = _for_feature(module[1].partition(".")[0], case)
     new = [fix for remedy in remedies if (fix := fix_of(remedy, case, knowledge)) is not None]
-    return (*new, *(fix for fix in fixes if all(fix.title != n.title for n in new)))
+    fixes = tuple(fix for fix in fixes if all(fix.title != n.title for n in new))
+    if found is not None and _IMPORT.search(text):  # the value is right, what it needs is not there
+        installs = tuple(fix for fix in fixes if any(_installs(found.piece, line) for line in fix.run))
+        return (*installs, *new, *(fix for fix in fixes if fix not in installs))
+    return (*new, *fixes)
+
+
+def _installs(name: str, line: str) -> bool:
+    return "pip install" in line and name.replace("_", "-") in line.replace("_", "-")
 
 
 def _speaks_of(name: str, fix: Fix) -> bool:

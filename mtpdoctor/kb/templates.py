@@ -285,22 +285,23 @@ def _fill(
     text: str,
     facts: Facts,
     captures: Mapping[str, str] | None,
-    accept: Callable[[Any], str | None],
+    accept: Callable[[Any, str], str | None],
 ) -> tuple[str, tuple[str, ...]]:
-    """The text, and the names of what could not be filled in. ``accept`` turns a value into text
-    or refuses it with None."""
+    """The text, and the names of what could not be filled in. ``accept`` turns a value, and the text before it, into
+    text or refuses it with None."""
     missing: list[str] = []
+    hidden = _hide_escapes(text)
 
     def put(match: re.Match[str]) -> str:
         placeholder = _placeholder(match)
         value, lacking = _value(placeholder, facts, captures)
-        shown = None if value is UNKNOWN else accept(value)
+        shown = None if value is UNKNOWN else accept(value, hidden[: match.start()])
         if shown is None:
             missing.append(lacking or placeholder.name)
             return _stand_in(placeholder.name)
         return shown
 
-    return _show_escapes(_PLACEHOLDER.sub(put, _hide_escapes(text))), tuple(dict.fromkeys(missing))
+    return _show_escapes(_PLACEHOLDER.sub(put, hidden)), tuple(dict.fromkeys(missing))
 
 
 # --- filling ----------------------------------------------------------------------------------------
@@ -314,7 +315,7 @@ def fill(text: str, facts: Facts, captures: Mapping[str, str] | None = None) -> 
     return _fill(text, facts, captures, _for_reading)[0]
 
 
-def _for_reading(value: Any) -> str:
+def _for_reading(value: Any, before: str = "") -> str:
     if isinstance(value, (list, tuple)):
         shown = [_for_reading(v) for v in value[:_MAX_ITEMS]]
         more = len(value) - len(shown)
@@ -323,7 +324,7 @@ def _for_reading(value: Any) -> str:
     return shown_one if len(shown_one) <= _MAX_TEXT else shown_one[: _MAX_TEXT - 3] + "..."
 
 
-def _for_edit(value: Any) -> str | None:
+def _for_edit(value: Any, before: str = "") -> str | None:
     """One word that cannot be taken for a flag of its own; None refuses it."""
     shown = _shown(value)
     if not shown or (shown.startswith("-") and _as_number(shown) is None):
@@ -331,14 +332,14 @@ def _for_edit(value: Any) -> str | None:
     return None if _CONTROL.search(shown) or any(c.isspace() for c in shown) or len(shown) > 4096 else shown
 
 
-def _for_typing(value: Any) -> str | None:
-    """Shell-quoted; a list as several words."""
-    import shlex
+def _for_typing(value: Any, before: str) -> str | None:
+    """Shell-quoted as the place asks for; a list as several words."""
+    from mtpdoctor.kb.shell_words import open_quote, quoted  # only what is to be typed needs it
 
     shown = [_shown(v) for v in value] if isinstance(value, (list, tuple)) else [_shown(value)]
     if not shown or any(_CONTROL.search(s) or len(s) > 4096 for s in shown):
         return None
-    return " ".join(shlex.quote(s) for s in shown)
+    return quoted(shown, open_quote(before))
 
 
 def resolve_edit(
@@ -355,12 +356,12 @@ def resolve_edit(
     return Edit(op, name, value), (*missing, *more)
 
 
-def _for_flag(value: Any) -> str | None:
+def _for_flag(value: Any, before: str = "") -> str | None:
     shown = _shown(value)
     return shown if _FLAG.match(shown) else None
 
 
-def _for_part_of_flag(value: Any) -> str | None:
+def _for_part_of_flag(value: Any, before: str = "") -> str | None:
     shown = _shown(value)
     return shown if _FLAG.match("--x" + shown) else None
 

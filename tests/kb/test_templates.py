@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+import subprocess
 from typing import Any
 
 import pytest
@@ -121,6 +122,23 @@ def test_a_capture_is_taken_for_a_flag_only_when_it_is_one(value: str) -> None:
 
 def test_negative_numbers_are_values() -> None:
     assert edit("set --x {n}", {"n": "-1"}) == "set --x -1"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet=st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=20))
+def test_untrusted_values_within_quotes_of_the_template(value: str) -> None:
+    run = ('pip install "x{v}" \'{v}y\' "{v}"',)
+    typed = resolve_remedy(remedy(run=run), CASE, {"v": value}).run[0]
+    assert shlex.split(typed) == ["pip", "install", f"x{value}", f"{value}y", value]
+
+
+@pytest.mark.parametrize(
+    "value", ["bitsandbytes>=0.44.0", "$(echo no)", "`echo no`", "a!b", "it's", 'a"b', "a\\$HOME"]
+)
+def test_a_shell_reads_what_the_log_said(value: str) -> None:
+    typed = resolve_remedy(remedy(run=("printf '%s|' \"{v}\" '{v}' {v}",)), CASE, {"v": value}).run[0]
+    said = subprocess.run(["bash", "-c", typed], capture_output=True, text=True, check=True).stdout
+    assert said == f"{value}|" * 3
 
 
 @settings(max_examples=200, deadline=None)

@@ -33,7 +33,9 @@ def module_remedies(match: Match, case: Case) -> list[Remedy]:
     else:
         first = install_remedy(module, pinned or names[-1], case)
         if not named and not known_here and not package.known:
-            return [_complete(case), first]
+            # A compound name is mostly the package's own; one that the release does not ask for is optional.
+            optional = case.release is not None and "_" in module
+            return [first, _complete(case)] if optional else [_complete(case), first]
     return [first] if named else [first, _complete(case)]
 
 
