@@ -59,7 +59,7 @@ def test_outcomes_without_a_diagnosis_are_said_in_words() -> None:
     started = "[2026-01-31 12:00:00] server_args=ServerArgs(model_path='/m')\n[2026-01-31 12:00:03] Load weight begin. avail mem=78.10 GB\n"
     assert "neither an error nor a ready server" in said(report_of(started))
     ready = said(diagnose(read_logs([HEALTHY], knowledge.literals), knowledge))
-    assert "The server came up, but" in ready and "Works, but not as wanted" in ready
+    assert "was ready (line 81), and was then stopped" in ready and "Works, but not as wanted" in ready
     unknown = said(report_of(UNKNOWN))
     assert "Cause not known" in unknown and "WarpDriveError" in unknown and "Look next" in unknown
 
