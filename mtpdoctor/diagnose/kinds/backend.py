@@ -30,6 +30,7 @@ LINEAR, VISION, FP8, FP4 = (
     "fp4_gemm_runner_backend",
 )
 A2A, LORA, MAMBA = "moe_a2a_backend", "lora_backend", "mamba_backend"
+SPARSE = "sparse attention"  # of models that --attention-backend does not decide for
 _WORDS = {
     ATTENTION: "attention",
     MOE: "the experts (MoE)",
@@ -42,6 +43,7 @@ _WORDS = {
     A2A: "sending tokens to experts",
     LORA: "adapters",
     MAMBA: "Mamba layers",
+    SPARSE: "sparse attention",
 }
 LAYERS = frozenset(_WORDS)  # the options that say what computes a layer
 # A path's end or a symbol -> option and value; the first that is found in the innermost frame counts.
@@ -71,7 +73,6 @@ _PLACES: tuple[tuple[str, str, str | None], ...] = (
     ),
     (r"attention/aiter_|AiterAttnBackend|Aiter MLA", ATTENTION, "aiter"),
     (r"attention/wave_", ATTENTION, "wave"),
-    (r"attention/(?:nsa|dsa)(?:_backend|/)", ATTENTION, None),
     (r"attention/torch_native_backend", ATTENTION, "torch_native"),
     (r"attention/torch_flex_backend", ATTENTION, "flex_attention"),
     (r"attention/(?:triton_backend|triton_ops)|TritonAttnBackend", ATTENTION, "triton"),
@@ -127,6 +128,13 @@ _PLACES: tuple[tuple[str, str, str | None], ...] = (
     (r"/aiter/", ATTENTION, "aiter"),
 )
 _COMPILED = [(lazy(pattern), dest, value) for pattern, dest, value in _PLACES]
+_SPARSE = lazy(r"attention/(?:nsa|dsa|deepseek_v4|dsv4|minimax_sparse)(?:_\w+|/|\b)")
+_SPARSE_OPTIONS = (  # which of them a release has, its table tells
+    ("dsa", ("dsa_prefill_backend", "dsa_decode_backend", "nsa_prefill_backend", "nsa_decode_backend")),
+    ("nsa", ("nsa_prefill_backend", "nsa_decode_backend", "dsa_prefill_backend", "dsa_decode_backend")),
+    ("deepseek_v4", ("dsv4_attn_backend",)),
+    ("dsv4", ("dsv4_attn_backend",)),
+)
 _OLD_MOE = {  # switches that chose a runner before --moe-runner-backend
     "flashinfer_cutlass": ("--enable-flashinfer-cutlass-moe", "--enable-flashinfer-moe"),
     "flashinfer_trtllm": ("--enable-flashinfer-trtllm-moe",),
@@ -142,11 +150,22 @@ class Found:
 
 
 def backend_of(match: Match) -> Found | None:
-    """The backend of the innermost frame (or of the message) that belongs to one."""
+    """The backend of the innermost frame (or of the message) that belongs to one. A kernel that sparse attention
+    calls is chosen by the options of that."""
+    sparse = _sparse_file(match) is not None
     for text in _places(match):
         for pattern, dest, value in _COMPILED:
             if pattern.search(text):
-                return Found(dest, value)
+                return Found(SPARSE, None) if sparse and dest == ATTENTION else Found(dest, value)
+        if sparse and _SPARSE.search(text):
+            return Found(SPARSE, None)
+    return None
+
+
+def _sparse_file(match: Match) -> str | None:
+    for frame in reversed(match.traceback.frames if match.traceback is not None else ()):
+        if (found := _SPARSE.search(frame.path)) is not None:
+            return found[0].partition("/")[2]
     return None
 
 
@@ -166,6 +185,8 @@ def backend_remedies(match: Match, case: Case) -> list[Remedy]:
     found = backend_of(match)
     if found is None:
         return []
+    if found.dest == SPARSE:
+        return list(_sparse(match, case))
     spec = _option(found.dest, case)
     out = list(_switches(found, case))
     if spec is None:
@@ -203,6 +224,30 @@ def backend_remedies(match: Match, case: Case) -> list[Remedy]:
             )
         )
     return out
+
+
+def _sparse(match: Match, case: Case) -> Iterator[Remedy]:
+    """Options of the model's own sparse attention. Nothing where the release lets none be chosen: another
+    --attention-backend does not serve the model."""
+    file = _sparse_file(match) or ""
+    dests = next((dests for start, dests in _SPARSE_OPTIONS if file.startswith(start)), ())
+    specs = [spec for dest in dests if (spec := _option(dest, case)) is not None]
+    for spec in specs:
+        if case.facts.look(f"flag.{spec.dest}") not in (UNKNOWN, None):
+            yield Remedy(
+                title=f"Leave {spec.name} out, so that SGLang chooses",
+                safety=Safety.RISKY,
+                why="SGLang chooses what suits the GPU and the type of the KV cache",
+                edits=(EditTemplate("remove", spec.name),),
+                risk="SGLang may choose the same again; other figures of speed",
+            )
+    if specs:
+        yield Remedy(
+            title="Choose among the kernels of sparse attention: "
+            + ", ".join(f"{s.name} " + "|".join(str(c) for c in s.choices or ("...",)) for s in specs),
+            safety=Safety.MANUAL,
+            why="these options decide here, --attention-backend does not; some need one type of the KV cache",
+        )
 
 
 def _option(dest: str, case: Case) -> FlagSpec | None:

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.kinds.asked import Asked, asked
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
-from mtpdoctor.records import dataclass
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable, flag_table
 from mtpdoctor.sglang.options import same_option
 from mtpdoctor.sglang.releases import release_facts
 
 MAX_NAMED = 4
-_FLAG = lazy(r"--[a-z][a-z0-9_-]*[a-z0-9]")
-_VALUE = lazy(r"""[\s=]+['"`]?(?P<value>[A-Za-z0-9_.][A-Za-z0-9_.:/-]*)""")
-_FIELD = lazy(r"(?<![\w./-])(?:(?:self\.)?server_args\.)?([a-z]+(?:_[a-z0-9]+)+)(?![\w/(])")
 _ENV = lazy(
     r"\b(?:SGLANG|SGL|NCCL|CUDA|TORCH|PYTORCH|TRITON|HF|GLOO|HSA|HIP|ROCM|ASCEND|HCCL|FLASHINFER|MC)_[A-Z0-9_]+\b"
 )
@@ -141,28 +138,21 @@ _TENSOR = lazy(
 _BEFORE = 60  # characters before a name in which a verb speaks of it
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    spec: FlagSpec
-    value: str | None
-    verb: str  # "towards" | "away" | ""
-
-
 def said_remedies(match: Match, case: Case) -> list[Remedy]:
     """What the message of the exception (or the line) says to set or leave out; else, to look at."""
     text = " ".join(_TENSOR.sub(" ", _message(match)).split())
     table = flag_table(case.release)
     remedies: list[Remedy] = [_ALIKE] if _of_a_pair(match, text) else []
-    shown: dict[str, _Named] = {}
-    for named in _flags(text, table):
+    shown: dict[str, Asked] = {}
+    for named in asked(text, table):
         remedy = _edit(named, text, case)
-        if remedy is not None:
+        if remedy is not None and not any(remedy.edits == other.edits for other in remedies):
             remedies.append(remedy)
         shown.setdefault(named.spec.dest, named)
     variables = _variables(text, case)
     remedies += variables[0]
     for spec in _spoken_of(text, case, table):
-        shown.setdefault(spec.dest, _Named(spec, None, ""))
+        shown.setdefault(spec.dest, Asked(spec, None, ""))
         if not remedies and len(shown) <= MAX_NAMED and (remedy := _left_out(spec, text, case)) is not None:
             remedies.append(remedy)
     names = [_here(n.spec, case) for n in shown.values()][:MAX_NAMED] + variables[1]
@@ -251,21 +241,6 @@ def _message(match: Match) -> str:
     return match.line.body
 
 
-def _flags(text: str, table: FlagTable) -> Iterator[_Named]:
-    for found in _FLAG.finditer(text):
-        spec = table.resolve(found[0].replace("_", "-"))
-        if spec is None or spec.refused is not None:
-            continue
-        value = _VALUE.match(text, found.end())
-        yield _Named(
-            spec, _usable(spec, value["value"].rstrip(".,:") if value else None), _verb(text, found.start())
-        )
-    for found in _FIELD.finditer(text):
-        spec = table.by_dest(found[1])
-        if spec is not None and spec.refused is None:
-            yield _Named(spec, None, "")
-
-
 def _verb(text: str, at: int) -> str:
     before = text[max(0, at - _BEFORE) : at]
     last = before.rpartition(". ")[2]
@@ -276,24 +251,14 @@ def _verb(text: str, at: int) -> str:
     return "away" if max(away, default=-1) >= max(towards, default=-1) else "towards"
 
 
-def _usable(spec: FlagSpec, value: str | None) -> str | None:
-    if not value or value.lower() in _WORDS or spec.arity != "one":
-        return None
-    if spec.choices:
-        return value if value in {str(c) for c in spec.choices} else None
-    if spec.type in ("int", "float"):
-        try:
-            float(value)
-        except ValueError:
-            return None
-        return value
-    return None  # free text: the next word need not be one
-
-
-def _edit(named: _Named, text: str, case: Case) -> Remedy | None:
+def _edit(named: Asked, text: str, case: Case) -> Remedy | None:
     spec, typed = named.spec, case.facts.look(f"flag.{named.spec.dest}")
     switch = spec.arity == "switch"
-    if named.verb == "away" and typed not in (UNKNOWN, None, False):
+    if named.verb == "away":
+        if typed in (UNKNOWN, None, False) or spec.dest in _NEEDED - {"disaggregation_mode"}:
+            return None
+        if named.value is not None and str(typed) != named.value and spec.choices:
+            return None  # another value than the one that was typed
         return Remedy(
             title=f"Leave {spec.name} out",
             safety=Safety.RISKY,
@@ -301,8 +266,10 @@ def _edit(named: _Named, text: str, case: Case) -> Remedy | None:
             edits=(EditTemplate("remove", spec.name),),
             risk="what the option asked for is not done",
         )
+    if named.verb == "" and not spec.choices:
+        return None
     if (
-        not named.value
+        (not named.value or str(typed) == named.value)
         and spec.choices
         and spec.arity == "one"
         and (value := _listed(spec, text, case)) is not None
@@ -314,7 +281,9 @@ def _edit(named: _Named, text: str, case: Case) -> Remedy | None:
             edits=(EditTemplate("set", spec.name, value),),
             risk="another of the values listed may suit this model better",
         )
-    if named.verb == "towards" and (named.value or switch) and not (switch and typed is True):
+    if named.verb == "towards" and (
+        str(typed) != named.value if named.value else switch and typed is not True
+    ):
         edit = EditTemplate("add", spec.name) if switch else EditTemplate("set", spec.name, named.value)
         return Remedy(
             title=f"Do as the message says: {spec.name}" + (f" {named.value}" if named.value else ""),

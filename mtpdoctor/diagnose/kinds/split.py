@@ -11,6 +11,18 @@ from mtpdoctor.sglang.releases import release_facts
 _EXPERTS = lazy(r"/layers/moe/|fused_moe|_moe(?:_\w+)?\.py|MoEMethod|\bmlp\.experts\b|self\.experts\b")
 _SAID = lazy(r"(?i)\bmoe\b|\bexperts?\b|moe_\w+|\bw13\b|\bw13_")
 _BLOCK = lazy(r"(?i)(?:divisible by|multiple of|aligned to)[^\d\n]{0,60}?(\d{1,5})\b")
+# Who says that it is the split over GPUs which decides, and whose numbers it does not touch.
+_OF_GPUS = lazy(
+    r"(?i)(?<![a-z])(?:tp|tensor[ _-](?:model[ _-])?parallel\w*|ranks?|world[ _]size|partition\w*|shard\w*|\w*heads?|experts?|"
+    r"tp_size|tp_rank|attn_tp\w*|moe_tp\w*)(?![a-z])|per[ _-](?:gpu|rank)|(?:in|out)put_size_per"
+)
+_WEIGHTS = lazy(
+    r"create_weights|process_weights|load_weights|weight_loader|/layers/(?:linear|moe/|quantization/|vocab)"
+)
+_ELSEWHERE = lazy(
+    r"/(?:mem_cache|multimodal|disaggregation|managers|constrained|entrypoints)/|processor|vit\b|_vit|image|patch"
+)
+_HEADS = lazy(r"(?i)heads")
 _NEAREST = 4  # frames
 
 
@@ -18,7 +30,7 @@ def split_remedies(match: Match, case: Case) -> list[Remedy]:
     """A lower --tp-size, and keeping experts whole, which goes first in a layer of experts: whether half as many GPUs
     help is a matter of sizes, and only where they are known is it surer. None for a launch on one GPU."""
     ranks = _number(case, "arg.tp_size") or 0
-    if ranks == 1:
+    if ranks == 1 or not _of_gpus(match):
         return []
     remedies: list[Remedy] = []
     if ranks > 1:
@@ -37,6 +49,18 @@ def split_remedies(match: Match, case: Case) -> list[Remedy]:
     return remedies
 
 
+def _of_gpus(match: Match) -> bool:
+    """Whether the split over GPUs has a part in what must divide: not so of pages, images or rings."""
+    if match.traceback is None:
+        return True
+    frames = match.traceback.frames[-1:]
+    place = "\n".join(f"{frame.path}:{frame.function}" for frame in frames)
+    said = match.traceback.message + "\n" + "\n".join(frame.code for frame in frames)
+    if _OF_GPUS.search(said) is not None:
+        return True
+    return bool(not frames or _WEIGHTS.search(place)) and _ELSEWHERE.search(f"{place}\n{said}") is None
+
+
 def _of_experts(match: Match) -> bool:
     if match.traceback is None:
         return _SAID.search(match.line.body) is not None
@@ -51,6 +75,10 @@ def _fewer(match: Match, case: Case, ranks: int, expert: bool) -> tuple[int | No
     they show that no smaller number does."""
     half = next(n for n in range(ranks // 2, 0, -1) if ranks % n == 0)
     message = match.traceback.message if match.traceback is not None else match.line.body
+    heads = _number(case, "model.heads") if _HEADS.search(message) and not expert else None
+    if heads:
+        fits = next((n for n in range(ranks - 1, 0, -1) if heads % n == 0), 1)
+        return fits, f"the model has {heads} attention heads: {heads // fits} a GPU"
     said = _BLOCK.search(message)
     width = _number(case, "model.expert_intermediate_size") if expert else None
     if width is None or said is None or int(said[1]) < 1:
