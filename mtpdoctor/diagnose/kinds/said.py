@@ -254,6 +254,8 @@ def _verb(text: str, at: int) -> str:
 def _edit(named: Asked, text: str, case: Case) -> Remedy | None:
     spec, typed = named.spec, case.facts.look(f"flag.{named.spec.dest}")
     switch = spec.arity == "switch"
+    if named.verb == "away" and named.how == "subject":
+        return None  # what it needs comes first; giving it up is no more than a guess
     if named.verb == "away":
         if typed in (UNKNOWN, None, False) or spec.dest in _NEEDED - {"disaggregation_mode"}:
             return None

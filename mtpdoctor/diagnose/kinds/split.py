@@ -17,7 +17,7 @@ _OF_GPUS = lazy(
     r"tp_size|tp_rank|attn_tp\w*|moe_tp\w*)(?![a-z])|per[ _-](?:gpu|rank)|(?:in|out)put_size_per"
 )
 _WEIGHTS = lazy(
-    r"create_weights|process_weights|load_weights|weight_loader|/layers/(?:linear|moe/|quantization/|vocab)"
+    r"ensure_divisible|:divide\b|distributed/utils|create_weights|process_weights|load_weights|weight_loader|/layers/(?:linear|moe/|quantization/|vocab)"
 )
 _ELSEWHERE = lazy(
     r"/(?:mem_cache|multimodal|disaggregation|managers|constrained|entrypoints)/|processor|vit\b|_vit|image|patch"
@@ -77,8 +77,8 @@ def _fewer(match: Match, case: Case, ranks: int, expert: bool) -> tuple[int | No
     message = match.traceback.message if match.traceback is not None else match.line.body
     heads = _number(case, "model.heads") if _HEADS.search(message) and not expert else None
     if heads:
-        fits = next((n for n in range(ranks - 1, 0, -1) if heads % n == 0), 1)
-        return fits, f"the model has {heads} attention heads: {heads // fits} a GPU"
+        whole = next((n for n in range(ranks - 1, 0, -1) if heads % n == 0), 1)
+        return whole, f"the model has {heads} attention heads: {heads // whole} a GPU"
     said = _BLOCK.search(message)
     width = _number(case, "model.expert_intermediate_size") if expert else None
     if width is None or said is None or int(said[1]) < 1:
