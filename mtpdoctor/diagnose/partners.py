@@ -40,6 +40,7 @@ def partners_of(
         ]
         if found:
             out.update(dict.fromkeys(found))
+            taken |= {given[name] for name in found}  # a later group may hang on what this one takes
             reasons.append(f"{', '.join(found)} out as well: {group['why']}")
     return tuple(Edit(EditOp.REMOVE, name, None) for name in out), "; ".join(reasons)
 

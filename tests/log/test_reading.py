@@ -173,6 +173,11 @@ def test_releases(line: str, release: str | None) -> None:
         ("image: lmsysorg/sglang:v0.5.16-rocm720-mi30x", {"host.platform": "rocm"}),
         ("image: lmsysorg/sglang:v0.5.16-cann8.5.0-910b", {"host.platform": "npu"}),
         ("RAY_EXPERIMENTAL_NOSET_ASCEND_RT_VISIBLE_DEVICES=1", {}),
+        ("root@mi300x-3:/sgl-workspace# pip list", {"host.platform": "rocm"}),
+        ("root@milan-3:/sgl-workspace# pip list", {}),
+        ("  Name:                    gfx950", {"host.platform": "rocm"}),
+        ("+ SGLANG_USE_AITER=1 sglang serve --model-path M", {"host.platform": "rocm"}),
+        ("+ SGLANG_USE_AITER=0 sglang serve --model-path M", {}),
         (
             "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch",
             {"host.gpu.name": "NVIDIA GeForce RTX 5090", "host.gpu.sm": 120},
