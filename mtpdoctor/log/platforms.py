@@ -34,7 +34,8 @@ SAID = (
     ("-rocm", lazy(r"\bsglang:[\w.-]*-rocm\d"), "rocm"),
     ("AMD Instinct", None, "rocm"),
     ("AMD_Instinct", None, "rocm"),
-    ("@mi", lazy(r"^[\w.-]+@mi(?:2[15]0|3\d\d)[ax]?(?:[-._]?\w+)*:"), "rocm"),  # a prompt: machines are often named so
+    # A prompt: machines are often named after their GPUs.
+    ("@mi", lazy(r"^[\w.-]+@mi(?:2[15]0|3\d\d)[ax]?(?:[-._]\w+)*:"), "rocm"),
     (" gfx9", lazy(r"^\s*Name:\s+gfx9(?:0a|4\d|50)\b"), "rocm"),  # rocminfo
     ("SGLANG_USE_AITER=", lazy(r"(?<!\w)SGLANG_USE_AITER=(?:1|true)\b"), "rocm"),
     ("HIP_VISIBLE_DEVICES=", lazy(r"(?<![A-Z_])HIP_VISIBLE_DEVICES=\d"), "rocm"),
