@@ -27,7 +27,7 @@ MAX_CHOSEN = 1  # what SGLang chose by itself
 NEAR = 4  # own frames: what SGLang chose further out, every launch goes through
 _UNSET = (None, False, "", "none", "None", "null", "auto", "False")
 # The system refuses: other code of SGLang's would ask it the same.
-_SURROUNDINGS = frozenset(
+SURROUNDINGS = frozenset(
     {"OSError", "ZMQError", "PermissionError", "FileNotFoundError", "ConnectionError", "ConnectionRefusedError", "TimeoutError"}
 )  # fmt: skip
 # Values to try first where an option names the code to be used; the most widely supported first.
@@ -72,7 +72,7 @@ def gated_fixes(traceback: Traceback | None, case: Case, knowledge: Knowledge) -
         if name in asked or name in chosen:
             continue
         by_command = _asked_for(gate, case)
-        if not by_command and (distance >= NEAR or traceback.type.rsplit(".", 1)[-1] in _SURROUNDINGS):
+        if not by_command and (distance >= NEAR or traceback.type.rsplit(".", 1)[-1] in SURROUNDINGS):
             continue
         if len(asked if by_command else chosen) >= (MAX_ASKED if by_command else MAX_CHOSEN):
             continue

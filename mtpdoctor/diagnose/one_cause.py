@@ -35,7 +35,7 @@ def diagnosed(
 ) -> Diagnosis:
     """What a rule, or the kind of the failure, says of the cause, fitted to this build, its packages and this log."""
     known = _by_rule if cause.match is not None else _unknown
-    diagnosis = _for_this_build(known(cause, consequences, case, knowledge), cause, case)
+    diagnosis = _for_this_build(known(cause, consequences, case, knowledge), cause, case, knowledge)
     return _as_shown(_with_versions(diagnosis, cause, case, knowledge), reading, attempt)
 
 
@@ -136,7 +136,7 @@ def _mended_later(cause: Cause, case: Case) -> tuple[Fix, ...]:
     return mended_fixes(root_traceback(cause), case)
 
 
-def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis:
+def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case, knowledge: Knowledge) -> Diagnosis:
     from mtpdoctor.diagnose.fitness import fitting  # only a failure has fixes
     from mtpdoctor.diagnose.own_build import as_here
 
@@ -146,8 +146,10 @@ def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case) -> Diagnosis
     )
     if cause.match is None or cause.match.rule.generic:
         from mtpdoctor.diagnose.ranking import ranked
+        from mtpdoctor.diagnose.suspects import with_suspects
 
-        fixes = ranked(fixes)  # what a rule knows of this very failure keeps its order
+        # What a rule knows of this very failure keeps its order.
+        fixes = with_suspects(ranked(fixes), cause, case, knowledge)
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 

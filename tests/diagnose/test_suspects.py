@@ -1,0 +1,56 @@
+"""A launch without an option that is often at fault, where nothing tells what is."""
+
+from __future__ import annotations
+
+from mtpdoctor.diagnose.engine import diagnose
+from mtpdoctor.diagnose.suspects import suspects
+from mtpdoctor.diagnose.types import Diagnosis
+from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.log.reading import reading_from_text
+
+
+def said_of(options: str, last: str = "KeyError: 'warp'") -> Diagnosis:
+    knowledge = load_knowledge()
+    text = (
+        f"$ python3 -m sglang.launch_server --model-path /models/m {options}\n"
+        "[2026-05-05 10:00:00 TP0] sglang is using nccl==2.27.5\n"
+        "[2026-05-05 10:00:02 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/opt/sglang/python/sglang/srt/managers/scheduler.py", line 99, in run_scheduler_process\n'
+        "    self.widget = Widget()\n"
+        f"{last}\n"
+        "[2026-05-05 10:00:03] Received sigquit from a child process. It usually means the child failed.\n"
+    )
+    return diagnose(reading_from_text(text, knowledge.literals), knowledge).diagnoses[0]
+
+
+def guessed(said: Diagnosis) -> list[tuple[str, str]]:
+    return [(f.title, f.safety) for f in said.fixes if f.title.startswith("Try without --")]
+
+
+def test_a_feature_that_was_asked_for_is_left_out_last_and_never_as_safe() -> None:
+    said = said_of("--tp 2 --enable-two-batch-overlap --mem-fraction-static 0.8")
+    assert guessed(said) == [("Try without --enable-two-batch-overlap", "risky")]
+    last = said.fixes[-1]
+    assert last.title.startswith("Try without --")
+    assert (
+        last.command
+        == "python3 -m sglang.launch_server --model-path /models/m --tp 2 --mem-fraction-static 0.8"
+    )
+
+
+def test_what_the_server_is_for_stays() -> None:
+    assert guessed(said_of("--tp 2 --trust-remote-code --quantization fp8 --context-length 4096")) == []
+
+
+def test_the_system_and_dead_processes_blame_no_feature() -> None:
+    assert (
+        guessed(
+            said_of("--enable-two-batch-overlap", "PermissionError: [Errno 13] Permission denied: 'warp'")
+        )
+        == []
+    )
+
+
+def test_counts_are_of_launches() -> None:
+    counts = suspects()
+    assert counts and all(0 <= seen.at_fault <= seen.asked for seen in counts.values())
