@@ -205,11 +205,17 @@ def test_cut_inside_the_traceback_is_a_failure_without_a_made_up_cause() -> None
     assert [d.rule for d in report.diagnoses] == [None]
 
 
-def test_a_command_put_together_holds_only_what_was_typed() -> None:
-    """The log was kept without its command; it was launched with three more options, which SGLang may set itself."""
+def test_a_command_put_together_holds_every_argument_that_is_not_the_default() -> None:
+    """The log was kept without its command: what ``server_args`` shows is the launch, all of it."""
     log = Path(__file__).parent.parent / "docs" / "sessions" / "kv_pool_too_small.1.log"
     report = report_of(log.read_text(encoding="utf-8"))
     assert report.diagnoses[0].rule == "MTP0700"
-    start, _, fraction = (report.diagnoses[0].fixes[0].command or "").partition(" --mem-fraction-static ")
-    assert start == "python -m sglang.launch_server --model-path /models/Qwen3-tiny --port 31210"
+    start, _, rest = (report.diagnoses[0].fixes[0].command or "").partition(" --mem-fraction-static ")
+    assert start == (
+        "python -m sglang.launch_server --model-path /models/Qwen3-tiny --attention-backend triton "
+        "--chunked-prefill-size 8192 --cuda-graph-max-bs 4 --disable-piecewise-cuda-graph --grammar-backend none "
+        "--load-format dummy"
+    )
+    fraction, *others = rest.split(" ")
+    assert others == ["--port", "31210", "--sampling-backend", "pytorch"]
     assert 0.3 < float(fraction) < 0.98

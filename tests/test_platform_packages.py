@@ -48,4 +48,4 @@ def test_no_cuda_wheel_or_image_for_an_amd_gpu(tmp_path: Path, capsys: pytest.Ca
     commands = "\n".join(line for fix in offered for line in fix["run"])
     assert "torch==" not in commands
     assert "docker pull lmsysorg/sglang:v0.5.18\n" not in commands + "\n"
-    assert any("ROCm image" in fix["title"] and "belong together" in fix["title"] for fix in offered)
+    assert "newer ROCm image" in offered[0]["title"] and "torch must stay the ROCm build" in offered[0]["why"]
