@@ -30,15 +30,13 @@ WHAT = (
 )
 
 
-def counted(groups: tuple[str, ...] = (), *, without: str = "") -> tuple[int, dict[str, tuple[int, int]]]:
-    """The number of launches with a command, and the counts. ``without``: a set that is left out."""
+def counted() -> tuple[int, dict[str, tuple[int, int]]]:
+    """The number of launches with a command, and for each option in how many it was at fault, and in how many it stood."""
     knowledge = load_knowledge()
     asked: Counter[str] = Counter()
     at_fault: Counter[str] = Counter()
     launches = 0
     for launch in labelled():
-        if launch.group == without or (groups and launch.group not in groups):
-            continue
         reading = read_logs([str(launch.log)], knowledge.literals)
         if reading.attempt is None:
             continue

@@ -33,13 +33,7 @@ FILE = "advice/suspects.json"
 MOST = 2
 LEAST = 0.25  # share from which on an option is worth a launch without it
 WEIGHT = 2  # launches that the share of its family is worth
-# Options that say what to serve and where, or how much: without them it is another server.
-_NEEDED = frozenset(
-    {"model_path", "tokenizer_path", "served_model_name", "host", "port", "nnodes", "node_rank", "dist_init_addr",
-     "tp_size", "dtype", "trust_remote_code", "context_length", "quantization", "load_format", "api_key", "device",
-     "disaggregation_mode", "encoder_only", "language_only", "is_embedding", "chat_template", "model_variant",
-     "json_model_override_args", "pp_size", "dp_size", "base_gpu_id", "log_level", "revision"}
-)  # fmt: skip
+# Features, by their destination: other options say what to serve, where, or how much; without them it is another server.
 _FEATURE = (
     "enable_",
     "speculative_algorithm",
@@ -57,6 +51,9 @@ class Seen:
     asked: int
 
 
+_NEVER = Seen(0, 0)
+
+
 def with_suspects(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
     """``fixes``, and behind them a launch without each of the likeliest options that none of them touches. Nothing
     where no code failed (a signal, a hang), or the system refused it something."""
@@ -70,7 +67,7 @@ def with_suspects(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: K
     shares: dict[str, tuple[float, FlagSpec]] = {}
     for use in case.document.command.flags:
         spec = table.resolve(use.name)
-        if spec is None or use.dest in _NEEDED or not use.dest.startswith(_FEATURE):
+        if spec is None or not use.dest.startswith(_FEATURE):
             continue
         if touched.isdisjoint({spec.name, use.name, *spec.aliases}):
             shares[use.dest] = (share_of(use.dest, known), spec)
@@ -83,11 +80,16 @@ def with_suspects(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: K
 
 def share_of(dest: str, known: Mapping[str, Seen]) -> float:
     """How often such an option was at fault, where it was asked for."""
-    family = [seen for name, seen in known.items() if name.startswith("enable_")]
+    seen = known.get(dest, _NEVER)
+    return (seen.at_fault + WEIGHT * _prior()) / (seen.asked + WEIGHT)
+
+
+@lru_cache(maxsize=1)
+def _prior() -> float:
+    """The share of all switches that turn a feature on."""
+    family = [seen for name, seen in suspects().items() if name.startswith("enable_")]
     asked = sum(seen.asked for seen in family)
-    prior = sum(seen.at_fault for seen in family) / asked if asked else 0.0
-    seen = known.get(dest, Seen(0, 0))
-    return (seen.at_fault + WEIGHT * prior) / (seen.asked + WEIGHT)
+    return sum(seen.at_fault for seen in family) / asked if asked else 0.0
 
 
 def _without(spec: FlagSpec, seen: Seen | None) -> Remedy:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mtpdoctor.sglang.assigned import assigned
 from mtpdoctor.sglang.changes import CHANGES_FILE, FIRST, member_of
 from mtpdoctor.sglang.learn_history import is_kernel
 from mtpdoctor.sglang.lines import ENTRY, digest_of
@@ -195,14 +196,7 @@ def _header(node: ast.stmt) -> list[ast.AST]:
 
 
 def _targets(node: ast.stmt) -> Iterator[ast.expr]:
-    found: list[ast.expr] = []
-    if isinstance(node, ast.Assign):
-        found = list(node.targets)
-    elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For | ast.AsyncFor):
-        found = [node.target]
-    elif isinstance(node, ast.With | ast.AsyncWith):
-        found = [item.optional_vars for item in node.items if item.optional_vars is not None]
-    for target in found:
+    for target in assigned(node):
         if isinstance(target, ast.Tuple | ast.List):
             yield from target.elts
         elif isinstance(target, ast.Subscript):

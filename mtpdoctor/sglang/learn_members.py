@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mtpdoctor.sglang.assigned import assigned
 from mtpdoctor.sglang.learn_history import is_kernel
 from mtpdoctor.sglang.lines import digest_of
 from mtpdoctor.sglang.members import (
@@ -106,14 +107,7 @@ def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _targets(node: ast.AST) -> Iterator[ast.expr]:
-    found: list[ast.expr] = []
-    if isinstance(node, ast.Assign):
-        found = list(node.targets)
-    elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.For | ast.AsyncFor):
-        found = [node.target]
-    elif isinstance(node, ast.With | ast.AsyncWith):
-        found = [item.optional_vars for item in node.items if item.optional_vars is not None]
-    for target in found:
+    for target in assigned(node):
         if isinstance(target, ast.Tuple | ast.List):
             yield from target.elts
         else:

@@ -77,7 +77,8 @@ _NOT = lazy(
     r"(?i)^(?:[\w-]+ )?(?:(?:is|are|was|were|does|do|can|could|will)(?:n't| not| no longer| only)\b|cannot\b|can't\b|unsupported|(?:is|are) (?:temporarily |currently )?(?:unsupported|incompatible|mutually|deprecated|reserved)|"
     r"conflicts?|ha(?:s|ve) no effect|only (?:supports?|works?)|supports? only|supports?\b|(?:currently )?requires?|needs?)"
 )
-_WORDS = frozenset(
+# Words of a sentence, which are no value of an option.
+WORDS = frozenset(
     [
         "or",
         "and",
@@ -86,8 +87,6 @@ _WORDS = frozenset(
         "with",
         "when",
         "is",
-        "are",
-        "was",
         "instead",
         "in",
         "on",
@@ -104,9 +103,16 @@ _WORDS = frozenset(
         "not",
         "be",
         "value",
-        "values",
         "flag",
         "option",
+    ]
+)
+# Words that tell what a message asks, which stand where a value could.
+_WORDS = WORDS | frozenset(
+    [
+        "are",
+        "was",
+        "values",
         "must",
         "should",
         "requires",
@@ -118,7 +124,6 @@ _WORDS = frozenset(
         "do",
         "cannot",
         "can",
-        "only",
         "unless",
         "but",
         "which",

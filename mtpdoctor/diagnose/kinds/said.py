@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.kinds.asked import Asked, asked
+from mtpdoctor.diagnose.kinds.asked import WORDS, Asked, asked
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
@@ -99,37 +99,7 @@ _REFUSES = lazy(
 _LISTS = lazy(
     r"(?i)\b(?:only|one of|must be|choose|allowed|expected|among)\b|(?<!not )(?<!not currently )(?<!not yet )\bsupported\b"
 )
-# Words of a sentence, which are no value of an option.
-WORDS = frozenset(
-    [
-        "or",
-        "and",
-        "to",
-        "for",
-        "with",
-        "when",
-        "is",
-        "instead",
-        "in",
-        "on",
-        "if",
-        "as",
-        "by",
-        "so",
-        "the",
-        "a",
-        "an",
-        "of",
-        "at",
-        "from",
-        "not",
-        "be",
-        "value",
-        "flag",
-        "option",
-    ]
-)
-_WORDS = WORDS | {"true", "false", "none", "auto"}
+_NO_VALUE = WORDS | {"true", "false", "none", "auto"}
 _CHOICE = lazy(r"[\w-]+")
 # What a tensor is like, in a message: no setting of the launch.
 _TENSOR = lazy(
@@ -190,7 +160,7 @@ def _spoken_of(text: str, case: Case, table: FlagTable) -> Iterator[FlagSpec]:
     found: dict[str, FlagSpec] = {}
     for name in case.facts:
         value = _flat(str(case.facts[name]))
-        if name.startswith("flag.") and len(value) > 3 and value not in _WORDS and value in said:
+        if name.startswith("flag.") and len(value) > 3 and value not in _NO_VALUE and value in said:
             spec = table.by_dest(name[5:])
             if spec is not None and spec.arity == "one":
                 found.setdefault(spec.dest, spec)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mtpdoctor.diagnose.kinds.said import WORDS
+from mtpdoctor.diagnose.kinds.asked import WORDS
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.types import EditTemplate
 from mtpdoctor.patterns import lazy
