@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mtpdoctor.diagnose.engine import diagnose
@@ -11,7 +13,7 @@ from mtpdoctor.diagnose.printed.sentences import sentences
 from mtpdoctor.diagnose.types import Diagnosis
 from mtpdoctor.facts import Source, make_facts
 from mtpdoctor.kb.load import load_knowledge
-from mtpdoctor.log.reading import reading_from_text
+from mtpdoctor.log.reading import read_logs, reading_from_text
 from mtpdoctor.release import parse_release
 from mtpdoctor.sglang.flags import flag_table
 
@@ -157,3 +159,13 @@ def test_a_keyword_that_python_names() -> None:
         f.title == "Write disable_prefill_cuda_graph instead of disable_piecewise_cuda_graph"
         for f in said.fixes
     )
+
+
+def test_what_the_rule_says_to_mislead_is_not_offered() -> None:
+    """The real log's message asks for a higher --mem-fraction-static; the GPU was filled by another process."""
+    knowledge = load_knowledge()
+    log = Path(__file__).parent.parent / "data" / "real_logs" / "kv_pool_zero_gpu_filled_by_others.log"
+    said = diagnose(read_logs([str(log)], knowledge.literals), knowledge).diagnoses[0]
+    assert said.rule == "MTP0701" and "--mem-fraction-static" in (said.misleading or "")
+    assert said.fixes[0].title == "Free the GPU - stop the other process that holds its memory"
+    assert not any("--mem-fraction-static" in fix.title for fix in said.fixes)

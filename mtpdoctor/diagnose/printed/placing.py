@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mtpdoctor.diagnose.causality import Cause
     from mtpdoctor.diagnose.types import Fix
     from mtpdoctor.kb.load import Knowledge
+    from mtpdoctor.kb.types import Rule
 
 # What only shows something, as a command and as the title of a fix.
 _ACTS = re.compile(
@@ -32,7 +33,8 @@ def with_printed(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Kn
     specific = rule is not None and not rule.generic and rule.evidence != "symptom"
     printed = printed_fixes(cause, case, knowledge, around=not specific)
     new = [f for f in printed.fixes if not any(_covers(have, f, specific) for have in fixes)]
-    if specific:
+    if rule is not None and specific:
+        new = [f for f in new if not _is_taken_for_it(f, rule)]
         return (*fixes, *new) if any(f.edits or _acts(f) for f in fixes) else (*new, *fixes)
     listed: list[Fix] = []
     if rule is None or rule.generic:
@@ -43,6 +45,12 @@ def with_printed(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Kn
     looking = [f for f in rest if not f.edits and not _acts(f) and _LOOKS.match(f.title)]
     doing = [f for f in rest if f not in looking]
     return (*_in_order(printed.fixes, said, new), *doing, *listed, *looking)
+
+
+def _is_taken_for_it(fix: Fix, rule: Rule) -> bool:
+    """Does the rule say of the very option that the log would have raised or lowered that it is not the cause?"""
+    option = _OPTION.search(fix.title) if not fix.edits else None
+    return option is not None and option[0] in _OPTION.findall(rule.misleading or "")
 
 
 def _acts(fix: Fix) -> bool:
