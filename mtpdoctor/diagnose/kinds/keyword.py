@@ -16,7 +16,11 @@ from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.store import read_table, release_order
 from mtpdoctor.sglang.symbols import Held
 
-_SAID = lazy(r"(?P<owner>\w+(?:\.\w+)?)\(\) got an unexpected keyword argument '(?P<keyword>\w+)'")
+# A msgspec.Struct, which ServerArgs is from 0.5.20 on, says no name of its own.
+_SAID = lazy(
+    r"(?P<owner>\w+(?:\.\w+)?)\(\) got an unexpected keyword argument '(?P<keyword>\w+)'"
+    r"|\bUnexpected keyword argument '(?P<field>\w+)'"
+)
 _ARGUMENTS = frozenset({"ServerArgs", "ServerArgs.__init__", "Engine", "Engine.__init__"})
 
 
@@ -25,7 +29,7 @@ def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
     said = _SAID.search(match.line.body)
     if said is None:
         return []
-    owner, keyword = said["owner"], said["keyword"]
+    owner, keyword = said["owner"] or "ServerArgs", said["keyword"] or said["field"]
     known = _held(owner, keyword)
     if known is None:
         return []
