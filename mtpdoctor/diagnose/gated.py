@@ -6,7 +6,7 @@ the exception counts first. An edit of this kind gives up what the option was fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.remedies import fix_of
@@ -60,23 +60,44 @@ class Gated:
 NOTHING = Gated((), (), ())
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """An edit that closes a gate; ``why`` goes on after the name of the code."""
+
+    title: str
+    why: str
+    edits: tuple[EditTemplate, ...]
+
+
 def gated_fixes(traceback: Traceback | None, case: Case, knowledge: Knowledge) -> Gated:
     """Edits by the frames of the exception that is the root cause."""
-    if traceback is None or case.release is None or not traceback.frames:
+    if traceback is None:
+        return NOTHING
+    refused = traceback.type.rsplit(".", 1)[-1] in SURROUNDINGS
+    return gated_by_frames(traceback.frames, case, knowledge, near=0 if refused else NEAR)
+
+
+def gated_by_frames(
+    frames: Sequence[Frame], case: Case, knowledge: Knowledge, *, near: int = 0, what: str = "failed"
+) -> Gated:
+    """Edits by frames, the innermost last. ``near``: so many of the innermost count for what the command did not ask
+    for. ``what`` the code did, in a word."""
+    if case.release is None or not frames:
         return NOTHING
     asked: dict[str, Fix] = {}
     chosen: dict[str, Fix] = {}
     steps: list[str] = []
-    for distance, frame, gate in _gates(traceback, case.release):
+    for distance, frame, gate in _gates(frames, case.release):
         name = gate.name
         if name in asked or name in chosen:
             continue
         by_command = _asked_for(gate, case)
-        if not by_command and (distance >= NEAR or traceback.type.rsplit(".", 1)[-1] in SURROUNDINGS):
+        if not by_command and distance >= near:
             continue
         if len(asked if by_command else chosen) >= (MAX_ASKED if by_command else MAX_CHOSEN):
             continue
-        for remedy in _remedies(gate, frame, by_command, case):
+        for way in _ways(gate, by_command, case):
+            remedy = _remedy(way, frame, what)
             fix = fix_of(remedy, case, knowledge)
             if fix is not None and (case.document is None or fix.command is not None):
                 (asked if by_command else chosen)[name] = fix
@@ -85,8 +106,8 @@ def gated_fixes(traceback: Traceback | None, case: Case, knowledge: Knowledge) -
     return Gated(tuple(asked.values()), tuple(chosen.values()), tuple(steps))
 
 
-def _gates(traceback: Traceback, release: Release) -> Iterator[tuple[int, Frame, Gate]]:
-    own = [frame for frame in reversed(traceback.frames) if "sglang/" in frame.path]
+def _gates(frames: Sequence[Frame], release: Release) -> Iterator[tuple[int, Frame, Gate]]:
+    own = [frame for frame in reversed(frames) if "sglang/" in frame.path]
     for distance, frame in enumerate(own):
         for gate in gates_of_frame(releases_folder(), frame.path, frame.function, frame.code, release):
             yield distance, frame, gate
@@ -127,9 +148,9 @@ def _over(value: object, gate: Gate) -> bool:
         return False
 
 
-def _remedies(gate: Gate, frame: Frame, asked: bool, case: Case) -> Iterator[Remedy]:
+def _ways(gate: Gate, asked: bool, case: Case) -> Iterator[_Way]:
     if gate.name.startswith("$"):
-        yield from _of_variable(gate, frame, asked, case)
+        yield from _of_variable(gate, asked, case)
         return
     spec = _option(gate, case)
     if spec is None:
@@ -137,15 +158,15 @@ def _remedies(gate: Gate, frame: Frame, asked: bool, case: Case) -> Iterator[Rem
     if gate.how == OFF:
         if not asked and case.facts.look(f"arg.{spec.dest}") in _UNSET and spec.arity == "switch":
             edits = (EditTemplate("add", spec.name),)
-            yield _remedy(f"Switch it off: {spec.name}", f"runs unless {spec.name} is given", frame, edits)
+            yield _Way(f"Switch it off: {spec.name}", f"runs unless {spec.name} is given", edits)
         return
     if asked and gate.how in (ON, OVER):
-        yield from _without(gate, spec, frame, case)
+        yield from _without(gate, spec, case)
     elif gate.how == IS:
-        yield from _another(gate, spec, frame, asked, case)
+        yield from _another(gate, spec, asked, case)
 
 
-def _of_variable(gate: Gate, frame: Frame, asked: bool, case: Case) -> Iterator[Remedy]:
+def _of_variable(gate: Gate, asked: bool, case: Case) -> Iterator[_Way]:
     from mtpdoctor.sglang.releases import release_facts
 
     name = gate.name[1:]
@@ -156,10 +177,10 @@ def _of_variable(gate: Gate, frame: Frame, asked: bool, case: Case) -> Iterator[
     if asked or by_default:
         said = "is set" if asked else "is on, as it is by default"
         edits = (EditTemplate("env", name, "0"),)
-        yield _remedy(f"Switch it off: {name}=0", f"runs only where {name} {said}", frame, edits)
+        yield _Way(f"Switch it off: {name}=0", f"runs only where {name} {said}", edits)
 
 
-def _without(gate: Gate, spec: FlagSpec, frame: Frame, case: Case) -> Iterator[Remedy]:
+def _without(gate: Gate, spec: FlagSpec, case: Case) -> Iterator[_Way]:
     """Without an option that was asked for, where its default closes the gate."""
     if gate.how == ON and spec.default not in _UNSET:
         return
@@ -167,14 +188,22 @@ def _without(gate: Gate, spec: FlagSpec, frame: Frame, case: Case) -> Iterator[R
         return
     title, edits = f"Leave {spec.name} out", [EditTemplate("remove", spec.name)]
     if spec.dest == "pp_size":
-        tp, pp = (case.facts.look(f"arg.{n}") for n in ("tp_size", "pp_size"))
-        if isinstance(tp, int) and isinstance(pp, int):
+        tp, pp = (_number(case, name) for name in ("tp_size", "pp_size"))
+        if tp is not None and pp is not None:
             title = f"Split by tensor parallelism alone: --tp-size {tp * pp} without {spec.name}"
             edits.append(EditTemplate("set", "--tp-size", str(tp * pp)))
-    yield _remedy(title, f"runs only with {spec.name}", frame, tuple(edits))
+    yield _Way(title, f"runs only with {spec.name}", tuple(edits))
 
 
-def _another(gate: Gate, spec: FlagSpec, frame: Frame, asked: bool, case: Case) -> Iterator[Remedy]:
+def _number(case: Case, dest: str) -> int | None:
+    """As the server got it: the log shows a number, a command its digits."""
+    try:
+        return int(str(case.facts.look(f"arg.{dest}")))
+    except ValueError:
+        return None
+
+
+def _another(gate: Gate, spec: FlagSpec, asked: bool, case: Case) -> Iterator[_Way]:
     """Another value of an option that names the code to be used."""
     shown = case.facts.fact(f"arg.{spec.dest}")
     typed = case.facts.look(f"flag.{spec.dest}")
@@ -192,17 +221,17 @@ def _another(gate: Gate, spec: FlagSpec, frame: Frame, asked: bool, case: Case) 
     ]
     for other in others:
         edits = (EditTemplate("set", spec.name, other),)
-        yield _remedy(f"Let other code do it: {spec.name} {other}", why, frame, edits)
+        yield _Way(f"Let other code do it: {spec.name} {other}", why, edits)
     if asked and not others:
-        yield _remedy(f"Leave {spec.name} {value} out", why, frame, (EditTemplate("remove", spec.name),))
+        yield _Way(f"Leave {spec.name} {value} out", why, (EditTemplate("remove", spec.name),))
 
 
-def _remedy(title: str, why: str, frame: Frame, edits: tuple[EditTemplate, ...]) -> Remedy:
+def _remedy(way: _Way, frame: Frame, what: str) -> Remedy:
     file = frame.path[frame.path.rfind("sglang/") :]
     return Remedy(
-        title=title,
+        title=way.title,
         safety=Safety.RISKY,
-        why=f"what failed ({frame.function}, {file}) {why}",
-        edits=edits,
+        why=f"what {what} ({frame.function}, {file}) {way.why}",
+        edits=way.edits,
         risk="gives up what the option was for; read off the source, not known from experience",
     )

@@ -36,7 +36,9 @@ def diagnosed(
     """What a rule, or the kind of the failure, says of the cause, fitted to this build, its packages and this log."""
     known = _by_rule if cause.match is not None else _unknown
     diagnosis = _for_this_build(known(cause, consequences, case, knowledge), cause, case, knowledge)
-    return _as_shown(_with_versions(diagnosis, cause, case, knowledge), reading, attempt)
+    return _as_shown(
+        _with_versions(diagnosis, cause, case, knowledge), cause, case, knowledge, reading, attempt
+    )
 
 
 def _unknown(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:
@@ -159,12 +161,20 @@ def _with_versions(diagnosis: Diagnosis, cause: Cause, case: Case, knowledge: Kn
     return with_drift(diagnosis, cause, case, knowledge)
 
 
-def _as_shown(diagnosis: Diagnosis, reading: LogReading, attempt: Attempt) -> Diagnosis:
+def _as_shown(
+    diagnosis: Diagnosis,
+    cause: Cause,
+    case: Case,
+    knowledge: Knowledge,
+    reading: LogReading,
+    attempt: Attempt,
+) -> Diagnosis:
     if "atchdog" not in diagnosis.root.body:
         return diagnosis
     from mtpdoctor.diagnose.watchdog import as_the_log_shows  # few failures are ended by it
 
-    return as_the_log_shows(diagnosis, reading, attempt)
+    known = cause.match is not None and not cause.match.rule.generic
+    return as_the_log_shows(diagnosis, reading, attempt, case, knowledge, known=known)
 
 
 def _with_printed(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:

@@ -2,8 +2,9 @@
 
 ``knowledge/advice/suspects.json`` holds, for each option, how many labelled failed launches of the tests had it in their
 command, and in how many of those it had to go or to change (``benchmarks/suspects.py``). An option that few launches
-use is drawn towards what holds for all switches that turn a feature on. It is a guess by experience and says so: never
-more than ``risky``, and only where no rule knows the failure.
+use is drawn towards what holds for all switches that turn a feature on. Options after which the failing code is named
+(``namesakes``) go before these. Both are guesses and say so: never more than ``risky``, and only where no rule knows the
+failure.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mtpdoctor.diagnose.gated import SURROUNDINGS
+from mtpdoctor.diagnose.namesakes import Namesake, namesakes
 from mtpdoctor.diagnose.remedies import fix_of
 from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
-from mtpdoctor.log.types import EventKind
+from mtpdoctor.log.types import Event, EventKind
 from mtpdoctor.paths import own_knowledge_folder
 from mtpdoctor.records import dataclass
 from mtpdoctor.sglang.flags import flag_table
@@ -41,6 +43,13 @@ _FEATURE = (
     "cpu_offload_gb",
     "hicache_storage_backend",
 )
+# Whatever code is named after them: what is served, to whom, on what; and what a checkpoint needs to be read.
+_KEPT_WORDS = (
+    "chat_template device disaggregation_mode dist_init_addr host hf_chat_template_name log_level "
+    "lora_paths model_impl nnodes node_rank port pp_size quantization reasoning_parser revision "
+    "served_model_name tool_call_parser tp_size trust_remote_code "
+)
+_KEPT = frozenset(_KEPT_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +65,35 @@ _NEVER = Seen(0, 0)
 
 def with_suspects(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
     """``fixes``, and behind them a launch without each of the likeliest options that none of them touches. Nothing
-    where no code failed (a signal, a hang), or the system refused it something."""
+    where no code failed or stood still (a signal), or the system refused it something."""
     event, traceback = cause.failure.event, root_traceback(cause)
-    if case.document is None or event is None or event.kind not in (EventKind.TRACEBACK, EventKind.NATIVE):
+    still = "atchdog timeout" in cause.root.body
+    if case.document is None or not (still or _failed(event)):
         return fixes
     if traceback is not None and traceback.type.rsplit(".", 1)[-1] in SURROUNDINGS:
         return fixes
     touched = {edit.name for fix in fixes for edit in fix.edits}
-    table, known = flag_table(case.release), suspects()
-    shares: dict[str, tuple[float, FlagSpec]] = {}
+    table = flag_table(case.release)
+    open_ = []
     for use in case.document.command.flags:
         spec = table.resolve(use.name)
-        if spec is None or not use.dest.startswith(_FEATURE):
-            continue
-        if touched.isdisjoint({spec.name, use.name, *spec.aliases}):
-            shares[use.dest] = (share_of(use.dest, known), spec)
-    new: list[Fix] = []
-    for dest, (share, spec) in sorted(shares.items(), key=lambda item: (-item[1][0], item[0]))[:MOST]:
-        if share >= LEAST and (fix := fix_of(_without(spec, known.get(dest)), case, knowledge)) is not None:
-            new.append(fix)
-    return (*fixes, *new)
+        if spec is not None and touched.isdisjoint({spec.name, use.name, *spec.aliases}):
+            open_.append((use, spec))
+    specs = {use.dest: spec for use, spec in open_}
+    frames = traceback.frames if traceback is not None else ()
+    named = namesakes([use for use, _ in open_ if use.dest not in _KEPT], frames)
+    remedies = {name.use.dest: _of_namesake(name, specs[name.use.dest]) for name in named}
+    known = suspects()
+    shares = {use.dest: share_of(use.dest, known) for use, _ in open_ if use.dest.startswith(_FEATURE)}
+    for dest, share in sorted(shares.items(), key=lambda item: (-item[1], item[0])):
+        if share >= LEAST:
+            remedies.setdefault(dest, _without(specs[dest], known.get(dest)))
+    made = (fix_of(remedy, case, knowledge) for remedy in list(remedies.values())[:MOST])
+    return (*fixes, *(fix for fix in made if fix is not None))
+
+
+def _failed(event: Event | None) -> bool:
+    return event is not None and event.kind in (EventKind.TRACEBACK, EventKind.NATIVE)
 
 
 def share_of(dest: str, known: Mapping[str, Seen]) -> float:
@@ -104,6 +122,18 @@ def _without(spec: FlagSpec, seen: Seen | None) -> Remedy:
         why=f"nothing in the log speaks for it, but {told}",
         edits=(EditTemplate("remove", spec.name),),
         risk="gives up what the option was for; a guess from experience",
+    )
+
+
+def _of_namesake(name: Namesake, spec: FlagSpec) -> Remedy:
+    frame = name.frame
+    file = "/".join(frame.path.rsplit("/", 3)[1:]) or frame.path
+    return Remedy(
+        title=f"Try without {spec.name}",
+        safety=Safety.RISKY,
+        why=f"what failed ({frame.function}, {file}) bears its name; that the option leads there is not read off the source",
+        edits=(EditTemplate("remove", spec.name),),
+        risk="gives up what the option was for",
     )
 
 

@@ -1,22 +1,27 @@
 """A step that the watchdog ended: what the log itself shows of it, and no advice that the log has followed already. Pure.
 
 The watchdog's own line only detects that a step did not end. Where stacks stand in the log, they say where each rank was,
-and asking for them again helps nobody; where the server had served before, no first compilation was slow.
+and asking for them again helps nobody; what the command asked for that alone lets that code run is worth a launch without
+it. Where the server had served before, no first compilation was slow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mtpdoctor.case import Case
+from mtpdoctor.diagnose.gated import gated_by_frames
 from mtpdoctor.diagnose.types import Diagnosis, Fix
+from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.launch.types import EditOp
-from mtpdoctor.log.stacks import Stack, stacks_in
+from mtpdoctor.log.stacks import Stack, frames_of, stacks_in
 from mtpdoctor.log.types import Attempt, Line, LogReading
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import replace
 
 BEFORE, AFTER = 3000, 400  # lines around the watchdog's own that are looked at
 RANKS, FRAMES = 6, 3  # told of the stacks
+MOST = 2  # options that are worth a launch without them
 _SAID = lazy(r"(?i)watchdog timeout \(self\.watchdog_timeout=(?P<limit>[\d.]+)")
 _BUILDS = lazy(
     r"(?i)\bcompil|\bJIT\b|autotun|\bnvcc\b|\bninja\b|warmup for|Loading JIT ops|tvm_ffi|deep_?gemm"
@@ -31,8 +36,17 @@ _STEPS = (
 )
 
 
-def as_the_log_shows(diagnosis: Diagnosis, reading: LogReading, attempt: Attempt) -> Diagnosis:
-    """The diagnosis with where the ranks were, and without fixes that the log makes pointless."""
+def as_the_log_shows(
+    diagnosis: Diagnosis,
+    reading: LogReading,
+    attempt: Attempt,
+    case: Case,
+    knowledge: Knowledge,
+    *,
+    known: bool,
+) -> Diagnosis:
+    """The diagnosis with where the ranks were, and without fixes that the log makes pointless. ``known``: the cause is,
+    and what lets the code run need not be guessed."""
     said = _SAID.search(diagnosis.root.body)
     if said is None:
         return diagnosis
@@ -42,6 +56,8 @@ def as_the_log_shows(diagnosis: Diagnosis, reading: LogReading, attempt: Attempt
     if stacks:
         cause = f"{cause} By the stacks in the log {'; '.join(_where(s) for s in stacks[:RANKS])}."
         fixes = tuple(f for f in fixes if not any("py-spy dump" in run for run in f.run))
+        if not known:
+            fixes = _with_gated(fixes, stacks, case, knowledge)
     if (
         float(said["limit"]) >= _LONG_S
         and _had_served(attempt, diagnosis.root)
@@ -53,6 +69,19 @@ def as_the_log_shows(diagnosis: Diagnosis, reading: LogReading, attempt: Attempt
         return diagnosis
     steps = diagnosis.next_steps if fixes else (*diagnosis.next_steps, *_STEPS)
     return replace(diagnosis, cause=cause, fixes=fixes, next_steps=steps)
+
+
+def _with_gated(
+    fixes: tuple[Fix, ...], stacks: Sequence[Stack], case: Case, knowledge: Knowledge
+) -> tuple[Fix, ...]:
+    """In front: without what was asked for and alone lets the code run in which a rank stands."""
+    there = {fix.edits for fix in fixes if fix.edits}
+    new: dict[str, Fix] = {}
+    for stack in stacks:
+        for fix in gated_by_frames(frames_of(stack), case, knowledge, what="waits").asked:
+            if fix.edits not in there:
+                new.setdefault(fix.title, fix)
+    return (*tuple(new.values())[:MOST], *fixes)
 
 
 def _around(reading: LogReading, root: Line) -> list[Line]:
@@ -77,5 +106,5 @@ def _builds(lines: Sequence[Line], root: Line) -> bool:
 
 
 def _only_waits(fix: Fix) -> bool:
-    """Does it only give the watchdog more time?"""
-    return bool(fix.edits) and all(e.op is EditOp.SET and e.name == "--watchdog-timeout" for e in fix.edits)
+    """Does it only give the watchdog more time? What else had to be fixed for that stands behind."""
+    return bool(fix.edits) and fix.edits[0].op is EditOp.SET and fix.edits[0].name == "--watchdog-timeout"

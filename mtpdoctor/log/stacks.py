@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mtpdoctor.log.types import Line, Traceback
+from mtpdoctor.log.types import Frame, Line, Traceback
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
 
@@ -16,6 +16,7 @@ _RECENT = lazy(r"\((most recent call first)\)")
 _SPY_FRAME = lazy(r"^\s+([\w<>.$ -]{1,120}) \(([^()]{1,300}:\d+)\)\s*$")
 _HANDLER_FRAME = lazy(r'^\s*File "([^"]{1,300})", line (\d+) in (\S{1,120})')
 _RANKED = lazy(r"(?:scheduler|data_parallel)\w*?_((?:[A-Z][A-Z_]*\d+_?)+)")
+_WRITTEN = lazy(r"(.*?) \((.*):(\d+)\)$")
 _RANK_PART = lazy(r"[A-Z][A-Z_]*?\d+")
 
 
@@ -67,6 +68,13 @@ def _stacks(lines: Iterable[Line]) -> Iterator[Stack]:
             head, frames = None, []
     if head is not None:
         yield _made(head, frames)
+
+
+def frames_of(stack: Stack) -> tuple[Frame, ...]:
+    """Its frames as those of a traceback, innermost last; the line of the log is that of its head."""
+    head = stack.line
+    found = [_WRITTEN.match(text) for text in stack.frames] if head is not None else []
+    return tuple(Frame(m[2], int(m[3]), m[1], "", head) for m in found if m is not None and head is not None)
 
 
 def is_stack(line: Line) -> bool:

@@ -38,6 +38,19 @@ def test_a_feature_that_was_asked_for_is_left_out_last_and_never_as_safe() -> No
     )
 
 
+def test_what_the_failing_code_is_named_after_goes_before_what_experience_guesses() -> None:
+    said = said_of(
+        "--tp 2 --enable-two-batch-overlap --load-format runai_streamer --tokenizer-path /m/widget",
+        last='  File "/opt/venv/lib/python3.12/site-packages/runai_streamer/widget.py", line 9, in open\n'
+        "    raise KeyError('warp')\nKeyError: 'warp'",
+    )
+    assert [title for title, _ in guessed(said)] == [
+        "Try without --load-format",
+        "Try without --enable-two-batch-overlap",
+    ]
+    assert "(open, site-packages/runai_streamer/widget.py) bears its name" in said.fixes[-2].why
+
+
 def test_what_the_server_is_for_stays() -> None:
     assert guessed(said_of("--tp 2 --trust-remote-code --quantization fp8 --context-length 4096")) == []
 

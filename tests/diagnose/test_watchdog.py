@@ -54,3 +54,27 @@ def test_advice_goes_by_what_the_log_shows(between: str, stacks: bool, longer: b
     assert any(e.name == "--watchdog-timeout" for fix in said.fixes for e in fix.edits) is longer
     assert ("all_gather (sglang/srt/distributed/parallel_state.py:1248)" in said.cause) is not stacks
     assert said.fixes or said.next_steps
+
+
+def test_what_alone_lets_the_waiting_code_run_is_left_out_first() -> None:
+    """The stacks are those of SGLang 0.5.10, whose source runs ``event_loop_pp`` only with pipeline stages."""
+    stacks = STACK.replace(
+        "event_loop_normal (sglang/srt/managers/scheduler",
+        "event_loop_pp (sglang/srt/managers/scheduler_pp_mixin",
+    )
+    log = (
+        STARTED.replace("--tp 2", "--tp 2 --pp-size 2 --enable-two-batch-overlap --moe-a2a-backend deepep")
+        + SERVED
+        + stacks
+        + ENDED
+    )
+    said = first("sglang==0.5.10\n" + log)
+    assert (
+        said.fixes[0].title
+        == "Split by tensor parallelism alone: --tp-size 4 without --pipeline-parallel-size"
+    )
+    assert said.fixes[0].why.startswith(
+        "what waits (event_loop_pp, sglang/srt/managers/scheduler_pp_mixin.py) runs only with"
+    )
+    guesses = [fix.title for fix in said.fixes if fix.title.startswith("Try without")]
+    assert guesses == ["Try without --enable-two-batch-overlap", "Try without --moe-a2a-backend"]
