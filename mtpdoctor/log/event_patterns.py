@@ -191,6 +191,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?i)(?:killed by|received|terminated by|died from) signal 9|code=killed, status=9",
     ),
     _p(K.SIGNAL, W.DIES, "signal 7", r"(?i)(?:killed by|received|terminated by) signal 7"),
+    # slime's monitor of rollout engines, which takes its answer from the engine's /health_generate.
+    _p(K.SIGNAL, W.DIES, "Killing actor", r"Health check failed for rollout engine \d+ .{0,60}Killing actor"),
     _p(K.SIGNAL, W.DIES, "signal 11", r"(?i)(?:killed by|received|terminated by) signal 11"),
     # what shells print in other languages
     _p(K.SIGNAL, W.DIES, "已杀死"),
