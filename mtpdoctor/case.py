@@ -296,7 +296,7 @@ def release_defaults(release: str) -> Facts:
     return _defaults(known, release, os.environ.get("MTPDOCTOR_KNOWLEDGE"))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=128)  # every release
 def _defaults(known: Release, release: str, knowledge: str | None) -> Facts:
     values: dict[str, Any] = {}
     for dest, value in default_arguments(known).items():

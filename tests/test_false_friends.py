@@ -11,11 +11,11 @@ import re
 from pathlib import Path
 
 import pytest
+from own_knowledge import own_knowledge
 
 from mtpdoctor.diagnose.engine import diagnose
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.types import Report
-from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import read_logs
 from tests.false_friends import CLOCK, PAIRS, Side
 from tests.log.wrap import TRANSPORTS, wrap
@@ -45,7 +45,7 @@ def log_of(side: Side, rank: str) -> list[str]:
 def report_of(lines: list[str], transport: str, release: str, tmp_path: Path) -> Report:
     log = tmp_path / "server.log"
     log.write_bytes(wrap(lines, transport))
-    knowledge = load_knowledge()
+    knowledge = own_knowledge()
     return diagnose(read_logs([str(log)], knowledge.literals), knowledge, Given(release=release))
 
 

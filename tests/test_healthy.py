@@ -9,10 +9,10 @@ import random
 from pathlib import Path
 
 import pytest
+from own_knowledge import own_knowledge
 
 from mtpdoctor.diagnose.engine import diagnose
 from mtpdoctor.diagnose.types import Report
-from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import read_logs
 from tests.log.wrap import TRANSPORTS, wrap
 
@@ -41,7 +41,7 @@ CARRIED = tuple(t for t in TRANSPORTS if t not in ("plain", "supervisor"))
 
 
 def report_of(path: Path) -> Report:
-    knowledge = load_knowledge()
+    knowledge = own_knowledge()
     return diagnose(read_logs([str(path)], knowledge.literals), knowledge, brief=True)
 
 

@@ -9,10 +9,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from own_knowledge import own_knowledge
 
 from mtpdoctor.cli.diagnose import exit_code
 from mtpdoctor.diagnose.engine import diagnose
-from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import read_logs
 from mtpdoctor.report.json import to_json
 from mtpdoctor.report.text import render
@@ -78,7 +78,7 @@ def mutate(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_mutated_logs(batch: int) -> None:
-    knowledge = load_knowledge()
+    knowledge = own_knowledge()
     originals = [path.read_bytes() for path in LOGS]
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(batch * MUTATIONS // BATCHES, (batch + 1) * MUTATIONS // BATCHES):
@@ -86,7 +86,8 @@ def test_mutated_logs(batch: int) -> None:
             data = mutate(rng.choice(originals), rng, originals)
             path = Path(folder) / "mutated.log"
             path.write_bytes(data)
-            report = diagnose(read_logs([str(path)], knowledge.literals), knowledge)
+            # Fixes of what is only noticed are proven as those of failures are: one log in four tells as much.
+            report = diagnose(read_logs([str(path)], knowledge.literals), knowledge, brief=seed % 4 != 0)
             assert report.outcome in ("failed", "ready", "unfinished", "empty"), seed
             assert exit_code(report) in (0, 1, 2, 3), seed
             plain = render(report, width=80, color=False, verbose=True)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from own_knowledge import own_knowledge
 
 from mtpdoctor.diagnose.engine import diagnose
 from mtpdoctor.diagnose.types import Report
-from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import read_logs, reading_from_text
 
 SRT = "/usr/local/lib/python3.12/dist-packages/sglang/srt"
@@ -76,7 +76,7 @@ FAILING = [*start(), *died("10:05:30", "TP5", OOM), *QUIT, "Killed"]
 
 
 def report_of(lines: Sequence[str] | str) -> Report:
-    knowledge = load_knowledge()
+    knowledge = own_knowledge()
     text = lines if isinstance(lines, str) else "\n".join(lines) + "\n"
     return diagnose(reading_from_text(text, knowledge.literals), knowledge)
 
@@ -127,7 +127,7 @@ def test_the_nodes_of_a_launch_in_any_order(tmp_path: Path, exception: str, orde
     paths = [tmp_path / "node0.log", tmp_path / "node1.log"]
     for path, lines in zip(paths, (first, second), strict=True):
         path.write_text("\n".join([*lines, *QUIT]) + "\n")
-    knowledge = load_knowledge()
+    knowledge = own_knowledge()
     report = diagnose(read_logs([str(paths[i]) for i in order], knowledge.literals), knowledge)
     assert root_of(report) == exception
     assert report.files[report.diagnoses[0].root.file].endswith("node1.log")
@@ -138,7 +138,7 @@ def test_nodes_in_different_time_zones_are_not_compared(tmp_path: Path) -> None:
     second = [x.replace(" 10:", " 02:") for x in [*start(1, 2, range(8, 16)), *died("10:05:33", "TP9", PEER)]]
     for name, lines in (("a.log", first), ("b.log", second)):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
-    knowledge = load_knowledge()
+    knowledge = own_knowledge()
     reading = read_logs([str(tmp_path / "a.log"), str(tmp_path / "b.log")], knowledge.literals)
     assert root_of(diagnose(reading, knowledge)) == OOM
 

@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_knowledge import own_knowledge
 
 if __name__ == "__main__":  # run as a script: the checkout is not installed
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mtpdoctor.diagnose.engine import diagnose
-from mtpdoctor.kb.load import Knowledge, load_knowledge
+from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.log.reading import read_logs
 from mtpdoctor.report.json import to_json
 from tests.log.wrap import TRANSPORTS, wrap
@@ -53,7 +54,7 @@ QUIET = [n for n in NAMES if truth(n)["outcome"] != "failed"]
 
 
 def report_of(log: Path) -> dict[str, Any]:
-    knowledge = load_knowledge()
+    knowledge = own_knowledge()
     return to_json(diagnose(read_logs([str(log)], knowledge.literals), knowledge))
 
 
@@ -96,7 +97,7 @@ def is_root(diagnosis: dict[str, Any], label: dict[str, Any]) -> bool:
 @cache
 def report_without_its_rules(name: str) -> dict[str, Any]:
     """The report as if the failure were not known: every specific rule that names its root is left out."""
-    full = load_knowledge()
+    full = own_knowledge()
     reading = read_logs([str(CORPUS / f"{name}.log")], full.literals)
     left_out: set[str] = set()
     while True:

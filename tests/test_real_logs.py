@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from own_knowledge import own_knowledge
 
 from mtpdoctor.diagnose.engine import diagnose
-from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import read_logs
 from mtpdoctor.report.json import to_json
 
@@ -18,7 +18,7 @@ LABELS = sorted(LOGS.glob("*.json"))
 
 
 def report_of(label: Path) -> dict:
-    knowledge = load_knowledge()
+    knowledge = own_knowledge()
     log = label.with_suffix(".log")
     return to_json(diagnose(read_logs([str(log)], knowledge.literals), knowledge))
 

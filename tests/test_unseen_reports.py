@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_knowledge import own_knowledge
 
 if __name__ == "__main__":  # run as a script: the checkout is not installed
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -25,7 +26,6 @@ from mtpdoctor.diagnose.engine import diagnose
 from mtpdoctor.diagnose.exact import doubts
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.the_case import case_of
-from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.launch.document import LaunchDocument, read_launch
 from mtpdoctor.launch.flags import flag_dest
 from mtpdoctor.log.reading import read_logs
@@ -56,7 +56,7 @@ FINDINGS = {
 
 @cache
 def report(name: str) -> dict[str, Any]:
-    knowledge = load_knowledge()
+    knowledge = own_knowledge()
     return to_json(diagnose(read_logs([str(FOLDER[name] / f"{name}.log")], knowledge.literals), knowledge))
 
 
@@ -128,7 +128,7 @@ def launched(name: str) -> LaunchDocument | None:
     """The launch that the log shows, or that is put together from what its server printed."""
     if (found := report(name)["command"]) is not None:
         return read_launch(found)
-    reading = read_logs([str(FOLDER[name] / f"{name}.log")], load_knowledge().literals)
+    reading = read_logs([str(FOLDER[name] / f"{name}.log")], own_knowledge().literals)
     return case_of(reading, reading.attempt, Given())[0].document if reading.attempt is not None else None
 
 

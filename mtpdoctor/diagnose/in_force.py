@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mtpdoctor.facts import UNKNOWN, Facts, Source
-from mtpdoctor.kb.resolution import resolved
+from mtpdoctor.kb.resolution import each_kind
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import flag_table
@@ -44,8 +44,13 @@ def chosen_again(edits: Sequence[Edit], before: Case, fixed: LaunchDocument, kno
     typed = {dest: before.facts.look(f"flag.{dest}") for dest in dests}
     if not typed or any(value in (UNKNOWN, None, True) for value in typed.values()):
         return False
-    then = resolved(before.with_document(fixed).facts, knowledge.resolution).facts
-    return all(str(then.look(f"arg.{dest}")) == str(value) for dest, value in typed.items())
+    launches = each_kind(before.with_document(fixed).facts, knowledge.resolution)
+    # Whatever the model is: the first kind that gets another value decides.
+    return all(
+        str(launch.facts.look(f"arg.{dest}")) == str(value)
+        for launch in launches
+        for dest, value in typed.items()
+    )
 
 
 def _in_force(edit: Edit, facts: Facts, release: Release | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.facts import UNKNOWN, Facts
@@ -342,13 +343,17 @@ def _number(value: Any) -> float | int | None:
         return None
     if isinstance(value, (int, float)):
         return value if math.isfinite(value) else None
-    if isinstance(value, str):
-        for kind in (int, float):
-            try:
-                number = kind(value)
-            except ValueError:
-                continue
-            return number if math.isfinite(number) else None
+    return _number_in(value) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4096)  # the same few values are compared again and again
+def _number_in(text: str) -> float | int | None:
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        return number if math.isfinite(number) else None
     return None
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtpdoctor.errors import UserError
 from mtpdoctor.kb import host_examples, lint_examples, lint_static
 from mtpdoctor.kb.hangs_lint import lint_hangs
 from mtpdoctor.kb.hangs_source import FOLDER
 from mtpdoctor.kb.knowledge import Knowledge
-from mtpdoctor.kb.load import knowledge_files, knowledge_folder, origin_problem, read_rules
+from mtpdoctor.kb.load import knowledge_files, knowledge_folder, load_knowledge, origin_problem, read_rules
 from mtpdoctor.kb.resolution_source import read_resolution, resolution_files
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.kb.yaml_source import Problem
@@ -89,7 +90,7 @@ def report(
     all_files = [f for f in all_files if f not in steps and f.parent.name != FOLDER]
     problems: list[Problem] = []
     read_resolution(steps, problems, base)
-    rules = read_rules(all_files, problems, base)
+    rules = _rules(folder.resolve(), all_files, chosen, problems)
     every = chosen or [*all_files, *steps]
     shown = {str(f.relative_to(base)) if f.is_relative_to(base) else str(f) for f in every}
     focus = [r for r in rules if r.origin.rpartition(":")[0] in shown]
@@ -109,6 +110,26 @@ def report(
         problems += said
     result.problems = sorted(p for p in problems if p.file in shown or (not p.rule and p.file == str(folder)))
     return result
+
+
+def _rules(
+    folder: Path, files: Sequence[Path], chosen: Sequence[Path] | None, problems: list[Problem]
+) -> list[Rule]:
+    """The rules of all files; where only some are looked at, the others as they are compiled, if nothing is wrong there."""
+    base = folder.parent
+    try:
+        known = load_knowledge(folder).rules if chosen else ()
+    except UserError:
+        known = ()
+    if not known or chosen is None:
+        return read_rules(files, problems, base)
+    own = read_rules([f for f in files if f in chosen], problems, base)
+    shown = {str(f.relative_to(base)) for f in chosen if f.is_relative_to(base)}
+    others = {r.id: r for r in known if r.origin.rpartition(":")[0] not in shown}
+    for rule in own:
+        if rule.id in others:
+            problems.append(origin_problem(rule, f"id {rule.id} is taken by {others[rule.id].origin}"))
+    return sorted([*others.values(), *(r for r in own if r.id not in others)], key=lambda r: r.id)
 
 
 def summary(result: Report) -> str:

@@ -20,7 +20,7 @@ from mtpdoctor.kb.templates import computed
 from mtpdoctor.kb.types import ALWAYS, Condition
 from mtpdoctor.records import dataclass, field
 from mtpdoctor.release import Release, ReleaseRange, release_or_none
-from mtpdoctor.sglang.options import same_option
+from mtpdoctor.sglang.options import same_options
 
 EVERY = ReleaseRange.parse("*")
 PREFIXES = ("arg.", "step.")
@@ -154,9 +154,10 @@ def _common(facts: Facts, each: tuple[Resolved, ...]) -> Resolved:
 def _under_every_name(facts: Facts) -> Facts:
     """Every argument also under the names it has in other releases."""
     known = {name: fact for name in facts if (fact := facts.fact(name))}
+    alike = same_options()
     for name, fact in list(known.items()):
         if name.startswith("arg."):
-            for dest in same_option(name[4:]):
+            for dest in alike.get(name[4:], ()):
                 known.setdefault(f"arg.{dest}", fact)
     # A step.* fact that no step has set is absent, not unknown; and so is, once the release's
     # arguments are there, one that the release does not have.
@@ -167,11 +168,11 @@ def _under_every_name(facts: Facts) -> Facts:
 class _Bench(Facts):
     """The facts while they are being resolved."""
 
-    __slots__ = ("because", "decided")
+    __slots__ = ("_alike", "because", "decided")
 
     def __init__(self, facts: Facts) -> None:
-        known = {name: fact for name in facts if (fact := facts.fact(name))}
-        super().__init__(known, facts.contradictions, facts.closed)
+        super().__init__(facts._facts, facts.contradictions, facts.closed)
+        self._alike = same_options()
         self.decided: dict[str, Step] = {}
         self.because: dict[str, tuple[str, ...]] = {}
 
@@ -222,8 +223,8 @@ class _Bench(Facts):
 
     def _put(self, name: str, value: Any, step: Step, certain: bool, because: tuple[str, ...]) -> None:
         names = [name]
-        if name.startswith("arg."):
-            names = [f"arg.{dest}" for dest in same_option(name[4:])]
+        if name.startswith("arg.") and (alike := self._alike.get(name[4:])):
+            names = [f"arg.{dest}" for dest in alike]
         for each in names:
             old = self.look(each)
             if not certain and _alike(old, value):

@@ -93,7 +93,7 @@ def decided_at_start() -> frozenset[str]:
     return _DECIDED_AT_START
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=128)  # every release
 def default_arguments(release: Release | None) -> Mapping[str, Any]:
     """Default of every flag's destination in a release (the newest for None); None where SGLang
     decides at start."""

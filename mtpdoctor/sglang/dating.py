@@ -28,6 +28,11 @@ _VERSION_LINES = (
     lazy(r"\bSGLang\s+v?(?P<v>\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)\b"),
 )
 _KERNEL = lazy(r"\b(?P<name>sgl[-_]kernel|sglang[-_]kernel)\s*(?:==|-|\s)\s*v?(?P<v>\d+\.\d+[\w.]*)")
+# What counts in a line of arguments: whole strings (or one that is cut off), brackets, commas, "=".
+_SIGNS = lazy(
+    r"""'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*"|['"].*|[(\[{<>}\]),=]""",
+    re.S,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +76,22 @@ def argument_fields(line: str) -> tuple[tuple[str, ...], bool]:
     start = line.find("ServerArgs(")
     if start < 0:
         return (), False
-    body = line[start + len("ServerArgs(") :]
     names: list[str] = []
-    depth, quote, token_start, at = 0, "", 0, 0
-    while at < len(body):
-        char = body[at]
-        if quote:
-            if char == "\\":
-                at += 1
-            elif char == quote:
-                quote = ""
-        elif char in "'\"":
-            quote = char
-        elif char in "([{<":
+    depth, token_start = 0, start + len("ServerArgs(")
+    for sign in _SIGNS.finditer(line, token_start):
+        char = sign[0]
+        if char in "([{<":
             depth += 1
         elif char in ")]}>":
             depth -= 1
             if depth < 0:
                 return tuple(names), True
         elif depth == 0 and char == ",":
-            token_start = at + 1
+            token_start = sign.end()
         elif depth == 0 and char == "=":
-            name = body[token_start:at].strip()
+            name = line[token_start : sign.start()].strip()
             if name.isidentifier():
                 names.append(name)
-        at += 1
     return tuple(names), False
 
 
@@ -108,18 +104,22 @@ def by_fields(fields: Iterable[str], complete: bool) -> tuple[Release, ...]:
     releases = known_releases()
     table = read_table(releases_folder() / "flags.json")["fields"]
     position = {str(release): i for i, release in enumerate(releases)}
-    missing = [0] * len(releases)  # fields of the line that the release lacks
-    extra = [0] * len(releases)  # fields of the release that the line lacks
-    for name in {*table, *seen}:
-        has = [False] * len(releases)
-        for first, last, _ in table.get(name, ()):
-            start, end = position[first], position[last] if last else len(releases) - 1
-            has[start : end + 1] = [True] * (end + 1 - start)
+    # By how much each release has more than the one before it: fields of the line, and fields that the line lacks.
+    shared, extra = [0] * (len(releases) + 1), [0] * (len(releases) + 1)
+    for name, spans in table.items():
         if name in seen:
-            missing = [m + (not h) for m, h in zip(missing, has, strict=True)]
+            counted = shared
         elif name not in _HIDDEN:
-            extra = [e + h for e, h in zip(extra, has, strict=True)]
-    cost = [m * 2 + (e if complete else 0) for m, e in zip(missing, extra, strict=True)]
+            counted = extra
+        else:
+            continue
+        for first, last, _ in spans:  # one after the other, never over each other
+            counted[position[first]] += 1
+            counted[position[last] + 1 if last else -1] -= 1
+    cost, has, more = [], 0, 0
+    for plus_shared, plus_extra in zip(shared[:-1], extra[:-1], strict=True):
+        has, more = has + plus_shared, more + plus_extra
+        cost.append((len(seen) - has) * 2 + (more if complete else 0))
     best = min(cost)
     if best > len(seen) // 4:
         return ()

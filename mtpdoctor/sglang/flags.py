@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -119,10 +119,18 @@ class FlagTable(Mapping[str, FlagSpec]):
 
     def by_dest(self, dest: str) -> FlagSpec | None:
         """The flag that sets a ``ServerArgs`` field; current spellings before deprecated ones."""
-        rows = self._rows.items()
-        found = [self._spec(n) for n, (e, _) in rows if _dest(n, e) == dest and e.get("const") is None]
+        found = [self._spec(name) for name in self._setting.get(dest, ())]
         found.sort(key=lambda s: (s.deprecated, s.refused is not None))
         return found[0] if found else None
+
+    @cached_property
+    def _setting(self) -> Mapping[str, list[str]]:
+        """Destination -> the flags that give it their value."""
+        out: dict[str, list[str]] = {}
+        for name, (entry, _) in self._rows.items():
+            if entry.get("const") is None:
+                out.setdefault(_dest(name, entry), []).append(name)
+        return out
 
 
 def flag_table(release: Release | None) -> FlagTable:

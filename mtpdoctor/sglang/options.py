@@ -31,8 +31,13 @@ def _groups(override: str | None) -> Mapping[str, tuple[str, ...]]:
 
 def same_option(dest: str) -> tuple[str, ...]:
     """``dest`` first, then the names that the same field of ServerArgs has in other releases."""
+    return same_options().get(dest) or (dest,)
+
+
+def same_options() -> Mapping[str, tuple[str, ...]]:
+    """``same_option`` of every field that has several names: for whoever asks for hundreds."""
     # Asked for every argument of every launch: the folder is not looked up each time.
-    return _groups(os.environ.get("MTPDOCTOR_KNOWLEDGE")).get(dest) or (dest,)
+    return _groups(os.environ.get("MTPDOCTOR_KNOWLEDGE"))
 
 
 def translate_name(name: str, release: Release | None) -> Translation:

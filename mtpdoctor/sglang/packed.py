@@ -71,7 +71,7 @@ class Packed:
         return found
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)  # there are eight
 def _opened(path: Path, changed: int) -> Packed:
     return Packed(path)
 

@@ -96,7 +96,7 @@ def spans_at(data: Mapping[str, Any], title: str, release: Release) -> dict[str,
     return out
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=128)  # every release
 def _facts(folder: Path, known: Release) -> tuple[dict[str, Any], dict[str, EnvSpec], dict[str, str], bool]:
     fields = spans_at(read_table(folder / "flags.json"), "fields", known)
     env = read_table(folder / "env.json")

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, parse_release
@@ -19,6 +20,7 @@ SITES_FILE = "sites.json.gz"
 BETWEEN = "\x1e"  # texts; their pieces are parted by \x1f
 _LEAST = 8  # characters of fixed text that a message must share with a statement's
 _BEGINNING = 16  # the same where only the beginning can be compared
+_START = 12  # characters, without white space, in which they have to agree for that
 _MAX_TEXTS = 12
 
 
@@ -54,17 +56,19 @@ def sites_saying(folder: Path, message: str, exception: str = "") -> tuple[Table
 @lru_cache(maxsize=32)  # one diagnosis asks for the same message from several sides
 def _sites_saying(table: Packed, message: str, exception: str) -> tuple[TableSite, ...]:
     texts = _texts(table.path, table.changed)
-    sized = [(literal_length(p), n) for n, p in _whole(texts, message)]
+    keys = _keys(table.path, table.changed)
+    sized = [(literal_length(p), n) for n, p in _whole(texts, keys, message)]
     sized = [item for item in sized if item[0] >= _LEAST]
     if not sized:
-        sized = [(size, n) for size, n in _begun(texts, message) if size >= _BEGINNING]
+        starts = _starts(table.path, table.changed)
+        sized = [(size, n) for size, n in _begun(texts, starts, message) if size >= _BEGINNING]
     where = table.text("where").split(" ")
     out: list[tuple[int, TableSite]] = []
     for size, number in sorted(sized, reverse=True)[:_MAX_TEXTS]:
         if exception and size * 4 < len("".join(message.split())):
             continue  # mostly holes: chance
         for group in where[number].split(","):
-            out += [(size, site) for site in _sites(table, int(group)) if site.pieces == texts[number]]
+            out += [(size, site) for site in _sites(table, int(group), text=number)]
     named = [item for item in out if item[1].exception == exception.rsplit(".", 1)[-1]]
     best = named or (
         [item for item in out if item[0] * 2 > len("".join(message.split()))] if exception else out
@@ -79,8 +83,9 @@ def with_message(folder: Path, pieces: Pieces) -> tuple[TableSite, ...]:
     texts = _texts(table.path, table.changed)
     if pieces not in texts:
         return ()
-    groups = table.text("where").split(" ")[texts.index(pieces)].split(",")
-    return tuple(site for group in groups for site in _sites(table, int(group)) if site.pieces == pieces)
+    number = texts.index(pieces)
+    groups = table.text("where").split(" ")[number].split(",")
+    return tuple(site for group in groups for site in _sites(table, int(group), text=number))
 
 
 def sites_in(folder: Path, path: str, function: str) -> tuple[TableSite, ...]:
@@ -92,32 +97,28 @@ def sites_in(folder: Path, path: str, function: str) -> tuple[TableSite, ...]:
     file = next((f for f in named if f in files), None)
     if file is None:
         return ()
-    found = _sites(table, files[file])
-    return tuple(s for s in found if s.file == file and s.function.rsplit(".", 1)[-1] == function)
+    return tuple(_sites(table, files[file], within=(file, function)))
 
 
-def _whole(texts: tuple[Pieces, ...], message: str) -> Iterator[tuple[int, Pieces]]:
+# Of a text: its number, its longest piece, and the inner words of that.
+_Key = tuple[int, str, tuple[str, ...]]
+
+
+def _whole(texts: tuple[Pieces, ...], keys: tuple[_Key, ...], message: str) -> Iterator[tuple[int, Pieces]]:
     words = set(message.split())
-    for number, pieces in enumerate(texts):
-        longest = max(pieces, key=len)
-        if not longest or (longest.strip() not in message and not _wrapped(longest, words)):
+    for number, longest, inner in keys:
+        # A long piece may be broken over lines otherwise: its inner words are then all there.
+        if longest not in message and not (inner and words.issuperset(inner)):
             continue
-        if pattern(pieces).match(message) is not None:
-            yield number, pieces
+        if pattern(texts[number]).match(message) is not None:
+            yield number, texts[number]
 
 
-def _wrapped(piece: str, words: set[str]) -> bool:
-    """A long piece may be broken over lines otherwise: its inner words are then all there."""
-    inner = piece.split()[1:-1]
-    return len(inner) > 2 and words.issuperset(inner)
-
-
-def _begun(texts: tuple[Pieces, ...], message: str) -> Iterator[tuple[int, int]]:
-    start = "".join(message.split())[:12]
-    for number, pieces in enumerate(texts):
-        first = "".join(pieces[0].split())
-        if first[:12] and (start.startswith(first[:12]) or first.startswith(start)):
-            yield common_beginning(pieces, message), number
+def _begun(texts: tuple[Pieces, ...], starts: tuple[str, ...], message: str) -> Iterator[tuple[int, int]]:
+    start = "".join(message.split())[:_START]
+    for number, first in enumerate(starts):
+        if first and (start.startswith(first) or first.startswith(start)):
+            yield common_beginning(texts[number], message), number
 
 
 @lru_cache(maxsize=2)
@@ -125,17 +126,48 @@ def _texts(path: Path, changed: int) -> tuple[Pieces, ...]:
     return tuple(tuple(text.split("\x1f")) for text in open_packed(path).text("texts").split(BETWEEN))
 
 
-def _sites(table: Packed, group: int) -> list[TableSite]:
+@lru_cache(maxsize=2)
+def _keys(path: Path, changed: int) -> tuple[_Key, ...]:
+    longest = ((number, max(pieces, key=len)) for number, pieces in enumerate(_texts(path, changed)))
+    return tuple((number, piece.strip(), _inner(piece)) for number, piece in longest if piece)
+
+
+def _inner(piece: str) -> tuple[str, ...]:
+    words = piece.split()[1:-1]
+    return tuple(words) if len(words) > 2 else ()
+
+
+@lru_cache(maxsize=2)
+def _starts(path: Path, changed: int) -> tuple[str, ...]:
+    return tuple("".join(pieces[0].split())[:_START] for pieces in _texts(path, changed))
+
+
+def _sites(
+    table: Packed, group: int, *, text: int | None = None, within: tuple[str, str] | None = None
+) -> list[TableSite]:
+    """The statements of a group; where it is given, only those of one text, or within one file's function."""
     releases = tuple(map(parse_release, table.head["releases"]))
     texts = _texts(table.path, table.changed)
     out = []
-    for file, rows in json.loads(table.text(f"s{group:02}")).items():
+    for file, rows in _rows(table, group).items():
+        if within is not None and file != within[0]:
+            continue
         for function, exception, number, spans, *more in rows:
+            if text is not None and number != text:
+                continue
+            if within is not None and function.rsplit(".", 1)[-1] != within[1]:
+                continue
             guards = tuple(more[0].split("\n")) if more and more[0] else ()
             reads = tuple(more[1].split(" ")) if len(more) > 1 else ()
             held = tuple(_numbers(spans, len(releases)))
             out.append(TableSite(file, function, exception, texts[number], guards, reads, held, releases))
     return out
+
+
+@lru_cache(maxsize=8)  # the groups of the table
+def _rows(table: Packed, group: int) -> dict[str, list[list[Any]]]:
+    found: dict[str, list[list[Any]]] = json.loads(table.text(f"s{group:02}"))
+    return found
 
 
 def _numbers(spans: str, count: int) -> Iterable[tuple[int, int]]:

@@ -10,10 +10,10 @@ import re
 from pathlib import Path
 
 import pytest
+from own_knowledge import own_knowledge
 
 from mtpdoctor.diagnose.engine import diagnose
 from mtpdoctor.diagnose.types import Report
-from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import reading_from_text
 
 FOLDER = Path(__file__).parents[1] / "data" / "log_shapes"
@@ -43,7 +43,7 @@ CASES = {
 
 
 def report(text: str) -> Report:
-    knowledge = load_knowledge()
+    knowledge = own_knowledge()
     return diagnose(reading_from_text(text, knowledge.literals), knowledge)
 
 

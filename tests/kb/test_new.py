@@ -43,8 +43,8 @@ def read(path: Path) -> Rule:
     return rule
 
 
-def lint_says(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    main(["kb", "lint", str(path)])
+def lint_says(*paths: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    main(["kb", "lint", *map(str, paths)])
     lines = capsys.readouterr().out.splitlines()
     return [line.split(": ", 2)[2] for line in lines if "not verified against" not in line]
 
@@ -80,7 +80,7 @@ def test_a_draft_is_facts_and_marked_places(
         rule.match[0].regex, "ValueError: The frobnicator depth 12 exceeds the 9 gadgets of /other"
     )
     assert not rule.match[0].literal.startswith("ValueError: '")
-    said = lint_says(out, capsys)
+    said = lint_says(out, capsys=capsys)
     assert {line.split(":")[0] for line in said} <= {
         "title",
         "cause",
@@ -97,7 +97,7 @@ def test_filled_in_it_is_a_rule_that_fires(
     assert main(["kb", "new", str(log), "--out", str(out)]) == 0
     out.write_text(re.sub(r"FILL IN: ", "It is known: ", out.read_text()))
     capsys.readouterr()
-    assert lint_says(out, capsys) == []
+    assert lint_says(out, capsys=capsys) == []
 
 
 def test_releases_and_guards_are_read_off_the_sources(
@@ -136,20 +136,19 @@ def test_a_message_that_says_nothing_is_known_by_its_code(
     rule = read(out)
     assert rule.match[0].span is Span.TRACEBACK and "assert depth % gadgets == 0" in rule.match[0].regex
     capsys.readouterr()
-    assert all("still to be written" in line for line in lint_says(out, capsys))
+    assert all("still to be written" in line for line in lint_says(out, capsys=capsys))
 
 
-@pytest.mark.parametrize(
-    "name", ["eagle3_nodraft", "tp2_heads", "dp_attention_odd", "lora_bad_adapter", "nccl_ifname"]
-)
-def test_drafts_of_recorded_launches_hold(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (log,) = DATA.glob(f"*/{name}.log")
-    out = tmp_path / "draft.yaml"
-    assert main(["kb", "new", str(log), "--out", str(out)]) == 0
-    assert "fires on this line already" in capsys.readouterr().err
-    assert all("still to be written" in line for line in lint_says(out, capsys))
+def test_drafts_of_recorded_launches_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drafts = []
+    for name in ("eagle3_nodraft", "tp2_heads", "dp_attention_odd", "lora_bad_adapter", "nccl_ifname"):
+        (log,) = DATA.glob(f"*/{name}.log")
+        drafts.append(tmp_path / f"{name}.yaml")
+        number = f"MTP{9000 + len(drafts)}"
+        assert main(["kb", "new", str(log), "--out", str(drafts[-1]), "--id", number]) == 0
+        assert "fires on this line already" in capsys.readouterr().err
+    said = lint_says(*drafts, capsys=capsys)
+    assert said and all("still to be written" in line for line in said)
 
 
 def test_clear_errors(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
