@@ -40,7 +40,7 @@ _TENSOR = lazy(r"^'(\w+(?:\.\w+){2,})'$")  # of a KeyError: the loader's line sa
 _SNAKE = lazy(r"(?<![\w.])[a-z]\w*_\w+")
 _WORD = lazy(r"\.?[A-Za-z_]\w*(?=(\s*\()?)")
 # What every launch goes through: that it calls otherwise says nothing.
-_OUTER = frozenset(
+OUTER = frozenset(
     [
         "run_scheduler_process",
         "dispatch_event_loop",
@@ -296,7 +296,7 @@ def _of_line(
     frame: Frame, code: str, place: str, file: str, distance: int, release: Release
 ) -> Iterator[Evidence]:
     folder = releases_folder()
-    if distance > CLOSE or (distance and frame.function in _OUTER):
+    if distance > CLOSE or (distance and frame.function in OUTER):
         return
     for since in guarded_from(folder, frame.path, frame.function, code, release)[:1]:
         what = "the line that fails" if distance == 0 else "the call"

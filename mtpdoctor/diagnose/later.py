@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.evidence import Evidence, evidence_of, sure_evidence
+from mtpdoctor.diagnose.evidence import OUTER, Evidence, evidence_of, sure_evidence
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import deciding_frame
 from mtpdoctor.kb.types import Remedy, Safety
@@ -61,6 +61,7 @@ class Outlook:
         False  # an error of programming, and ``differs`` changed the very line or name that fails
     )
     between: str = ""  # why the build need not be what the release is
+    alike: bool = True  # where nothing differs: nor does what is known of the callers on the stack
     mended: bool = False  # the sources leave no doubt that this failure is not possible from ``differs`` on
 
 
@@ -91,7 +92,7 @@ def _outlook(
     histories = [h for f in frames if (h := history_of(releases_folder(), f.path, f.function)) is not None]
     here = [h for h in histories if h.since(span[1]) is not None]
     if site is not None and any(site.stands_in(r) for r in _between(span)):
-        return _of_refusal(site, here[0] if here else None, span)
+        return _of_refusal(site, here, span)
     if not here or not frames or here[0].function != frames[0].function:
         return _of_message(traceback, span)
     return _of_function(here, traceback, span, case)
@@ -157,7 +158,8 @@ def _between(span: tuple[Release, Release]) -> tuple[Release, ...]:
     return tuple(r for r in known_releases() if span[0] <= r <= span[1])
 
 
-def _of_refusal(site: TableSite, history: FunctionHistory | None, span: tuple[Release, Release]) -> Outlook:
+def _of_refusal(site: TableSite, here: list[FunctionHistory], span: tuple[Release, Release]) -> Outlook:
+    """``here``: the functions on the stack, the one that refuses first; empty where the log shows none."""
     releases, high = site.releases, span[1]
     same = with_message(releases_folder(), site.pieces)
     held = frozenset(at for s in same for at in s.held())
@@ -176,13 +178,19 @@ def _of_refusal(site: TableSite, history: FunctionHistory | None, span: tuple[Re
     if other is not None:
         how = f"{newest} has this message too, but what the check asks differs from {releases[other]} on"
         return Outlook(newest, releases[other], how, True, False, True)
-    changed = history.later(high) if history is not None else ()
+    changed = here[0].later(high) if here else ()
     if changed:
         how = f"{newest} still has this check; the code around it changed in {_listed(changed)}"
         return Outlook(newest, changed[0], how, False, False, True)
-    return Outlook(
-        newest, None, f"the check stands unchanged in all releases up to {newest}", False, True, True
-    )
+    how = f"the line that says so stands unchanged in all releases up to {newest}"
+    callers = [h for h in here[1:] if h.function != "<module>" and h.function not in OUTER]
+    others = [h for h in callers if h.later(high)]
+    how += f"; what calls it differs: {_from_when(others, high)}" if others else ""
+    return Outlook(newest, None, how, False, True, True, alike=bool(callers) and not others)
+
+
+def _from_when(functions: list[FunctionHistory], release: Release) -> str:
+    return " and ".join(dict.fromkeys(f"{h.function} from {h.later(release)[0]} on" for h in functions))
 
 
 def _worded_otherwise(site: TableSite, release: Release) -> str | None:
@@ -236,8 +244,7 @@ def _of_function(
     around = [h for h in here[1:] if history.function != "<module>" and h.later(high)]
     if around:
         first = min(h.later(high)[0] for h in around)
-        named = " and ".join(dict.fromkeys(f"{h.function} from {h.later(high)[0]} on" for h in around))
-        how = f"{same}; what calls it differs: {named}"
+        how = f"{same}; what calls it differs: {_from_when(around, high)}"
         return Outlook(newest, first, how, False, False, speaks, back, why)
     return Outlook(newest, None, same, False, False, speaks, back, why)
 
@@ -325,8 +332,10 @@ def _listed(releases: tuple[Release, ...]) -> str:
 def sentence(outlook: Outlook) -> str:
     """What is known of later releases, for a person."""
     how = outlook.how + (f" ({outlook.between})" if outlook.between else "")
-    if outlook.differs is None:
+    if outlook.differs is None and outlook.alike:
         return f"{how}: an upgrade is not known to help"
+    if outlook.differs is None:
+        return f"{how}; whether a later release gives it other values is not known"
     if outlook.mended:
         return f"{how}, which is what this failure misses"
     return f"{how}; whether that mends this failure is not known"

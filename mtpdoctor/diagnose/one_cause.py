@@ -36,9 +36,17 @@ def diagnosed(
     """What a rule, or the kind of the failure, says of the cause, fitted to this build, its packages and this log."""
     known = _by_rule if cause.match is not None else _unknown
     diagnosis = _for_this_build(known(cause, consequences, case, knowledge), cause, case, knowledge)
-    return _as_shown(
-        _with_versions(diagnosis, cause, case, knowledge), cause, case, knowledge, reading, attempt
-    )
+    diagnosis = _with_versions(diagnosis, cause, case, knowledge)
+    return _each_once(_as_shown(diagnosis, cause, case, knowledge, reading, attempt))
+
+
+def _each_once(diagnosis: Diagnosis) -> Diagnosis:
+    if sum(bool(fix.run) for fix in diagnosis.fixes) < 2:
+        return diagnosis
+    from mtpdoctor.diagnose.installs import once  # only a failure has several fixes
+
+    fixes = once(diagnosis.fixes)
+    return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 
 def _unknown(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:

@@ -47,19 +47,17 @@ _NVIDIA_WHEEL = lazy(
 )
 _SGLANG_WHEEL = lazy(r"^pip3? install\b[^|;&]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~]|$)")
 _OTHER_WAY = {
-    "rocm": "take the release's ROCm image (its tags end in -rocmNNN-mi30x for MI300, -mi35x for MI350) or build from source with pyproject_other.toml",
+    "rocm": "take the release's ROCm image (its tags end in -rocmNNN-mi30x for MI300, -mi35x for MI350) or build from source: "
+    "setup_rocm.py of sgl-kernel, then pyproject_other.toml as pyproject.toml, with the extra all_hip",
     "npu": "take the release's Ascend image (quay.io/ascend/sglang) or install from source with pyproject_npu.toml",
-    "xpu": "build from source with pyproject_xpu.toml",
-    "cpu": "build from source with pyproject_cpu.toml",
+    "xpu": "build from source with pyproject_xpu.toml as pyproject.toml, after torch from the XPU index",
+    "cpu": "build the image of docker/xeon.Dockerfile, or from source with pyproject_cpu.toml as pyproject.toml",
+    "musa": "build from source: setup_musa.py of sgl-kernel, then pyproject_other.toml as pyproject.toml, with the extra all_musa",
 }  # fmt: skip
 _UPGRADE = lazy(r"Upgrade SGLang to (\d[\w.]*) or later")
-_MAKES = {"rocm": "ROCm", "npu": "Ascend", "xpu": "Intel", "cpu": "CPU"}
-_IMAGE = {
-    "rocm": ("docker pull lmsysorg/sglang:latest-rocm",),
-    "npu": (),
-    "xpu": (),
-    "cpu": (),
-}  # fmt: skip
+_MAKES = {"rocm": "ROCm", "npu": "Ascend", "xpu": "Intel", "cpu": "CPU", "musa": "Moore Threads"}
+_IMAGES_OF = frozenset({"rocm", "npu"})  # the makes that SGLang publishes images for, besides NVIDIA
+_IMAGE = {"rocm": ("docker pull lmsysorg/sglang:latest-rocm",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,26 +152,29 @@ def _image(platform: str, case: Case) -> Fix:
     make = _MAKES[platform]
     release = f" of SGLang {case.release} or a newer release" if case.release is not None else ""
     return _manual(
-        f"Use SGLang's {make} image{release}, or build its kernel package from source for {make}",
+        f"Use SGLang's {make} image{release}, or build its kernel package from source for {make}"
+        if platform in _IMAGES_OF
+        else f"Build SGLang{release} and its kernel package from source for {make}",
         "the wheels on the package index are for NVIDIA GPUs; a newer release may do without what is missing here",
-        _IMAGE[platform],
+        _IMAGE.get(platform, ()),
     )
 
 
 def own_packages(platform: str, case: Case, needed: str | None = None, why: str | None = None) -> Fix:
-    """The image or sources for ``platform`` (rocm, npu, xpu or cpu): of the release in use, or of the release ``needed``."""
+    """The image or sources for ``platform`` (one of ``_MAKES``): of the release in use, or of the release ``needed``."""
     make = _MAKES[platform]
     release = f" of SGLang {case.release} or a newer release" if case.release is not None else ""
     if needed is not None:
         return _manual(
-            f"Upgrade SGLang to {needed} or later, by its {make} image or sources",
+            f"Upgrade SGLang to {needed} or later, "
+            + (f"by its {make} image or sources" if platform in _IMAGES_OF else f"from source for {make}"),
             f"{why or ''} For {make}, {_OTHER_WAY[platform]}".strip(),
             (),
         )
     return _manual(
         f"Use SGLang's {make} image{release}, whose packages belong together"
-        if platform != "cpu"
-        else f"Install SGLang{release} from source for CPU, into a fresh environment",
+        if platform in _IMAGES_OF
+        else f"Install SGLang{release} from source for {make}, into a fresh environment",
         f"the package index's torch and triton, and the images without a platform in their tag, are for NVIDIA GPUs; {_OTHER_WAY[platform]}",
         (),
     )

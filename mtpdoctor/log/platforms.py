@@ -13,7 +13,7 @@ from mtpdoctor.patterns import lazy
 
 # Fact value -> its signs in paths of frames and in error lines.
 _SIGNS = (
-    ("rocm", lazy(r"/aiter/|\[aiter\]|\bgfx(?:9[0-4]\w|950|1[0-2]\d\d)\b|\bHIP (?:error|out of memory)|\bhipError\w+|/opt/rocm\b|\bamdgpu\b")),
+    ("rocm", lazy(r"/aiter/|\[aiter\]|\bgfx(?:9[0-4]\w|950|1[0-2]\d\d)\b|\bHIP (?:error|out of memory)|\bhipError\w+|/opt/rocm\b|\bamdgpu\b|\blibamdhip64\b|\blibrccl\b|\b(?:rocblas|hipblas(?:lt)?|miopen)(?:Status|Error|_status)\w*")),
     ("npu", lazy(r"/torch_npu/|/hardware_backend/npu/|\bNPU (?:out of memory|function error)|\bAscend910\w|/Ascend/|\bbishengir\b|\bEZ\d{4}\b.*\bAscend")),
     ("cuda", lazy(r"\bnvcc\b|-gencode\b|\bsm_\d{2,3}a?\b|\bNVIDIA (?:[AHBLT]\d{1,3}|GB\d{2,3}|RTX|GeForce|Tesla)\b")),
     ("xpu", lazy(r"\bXPU out of memory|\blevel_zero backend failed|UR_RESULT_ERROR_\w+")),
@@ -38,6 +38,7 @@ SAID = (
     ("@mi", lazy(r"^[\w.-]+@mi(?:2[15]0|3\d\d)[ax]?(?:[-._]\w+)*:"), "rocm"),
     (" gfx9", lazy(r"^\s*Name:\s+gfx9(?:0a|4\d|50)\b"), "rocm"),  # rocminfo
     ("SGLANG_USE_AITER=", lazy(r"(?<!\w)SGLANG_USE_AITER=(?:1|true)\b"), "rocm"),
+    ("ROCR_VISIBLE_DEVICES=", lazy(r"(?<![A-Z_])ROCR_VISIBLE_DEVICES=\d"), "rocm"),
     ("HIP_VISIBLE_DEVICES=", lazy(r"(?<![A-Z_])HIP_VISIBLE_DEVICES=\d"), "rocm"),
     ("/torch_npu/", None, "npu"),
     ("ASCEND_RT_VISIBLE_DEVICES=", lazy(r"(?<![A-Z_])ASCEND_RT_VISIBLE_DEVICES=\d"), "npu"),

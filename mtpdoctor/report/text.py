@@ -33,7 +33,7 @@ STAGES = {
 PROOF = {
     "none": "none.",
     "parsed": "its flags and values exist in this release.",
-    "rules": "its flags and values exist in this release; no rule foresees another failure.",
+    "rules": "its flags and values exist in this release; nothing known stands in its way.",
     "sglang": "SGLang's own argument checks accept it.",
 }
 _SAFETY = {"safe": "green", "risky": "magenta", "manual": "yellow"}

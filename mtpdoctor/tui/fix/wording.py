@@ -20,7 +20,7 @@ SAFETY = {
 PROOF = {
     "none": "not proven",
     "parsed": "its flags and values exist in this release",
-    "rules": "its flags and values exist in this release, and no rule foresees another failure",
+    "rules": "its flags and values exist in this release; nothing known stands in its way",
     "sglang": "SGLang's own argument checks accept it",
 }
 MOST = 4  # facts named

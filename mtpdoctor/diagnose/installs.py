@@ -1,0 +1,60 @@
+"""One and the same installation is offered once: a package in a version is had by one command, whatever speaks for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from mtpdoctor.diagnose.types import Fix
+from mtpdoctor.patterns import lazy
+
+_INSTALL = lazy(r"(?:python3? -m |uv )?pip3? install\b")
+_UPGRADES = lazy(r"['\"]?sglang(?:\[[\w,]+\])?(?P<sign>==|>=|~=)(?P<release>\d[\w.]*)")
+# Of a reason that nothing speaks for but that there is a newer release.
+_OPEN = lazy(r"\bis not known\b")
+_TO_NEWEST = lazy(r"Upgrade SGLang (?:from \S+ )?to \S+$")
+
+
+def once(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
+    """The fixes without those that another one's commands do too: the one with the better reason stays, in the place of
+    the first. An upgrade to the newest release that nothing speaks for gives way to one that says what came with which."""
+    out: list[Fix] = []
+    for fix in fixes:
+        same = next((n for n, other in enumerate(out) if _same(fix, other)), None)
+        if same is None:
+            out.append(fix)
+        elif _says_less(out[same], fix):
+            out[same] = fix
+    return tuple(out)
+
+
+def _says_less(fix: Fix, other: Fix) -> bool:
+    return (_is_bare_upgrade(fix), _is_open(fix)) > (_is_bare_upgrade(other), _is_open(other))
+
+
+def _same(fix: Fix, other: Fix) -> bool:
+    if fix.edits or other.edits or not fix.run or not other.run:
+        return False
+    if _commands(fix) == _commands(other):
+        return all(_INSTALL.match(line) for line in _commands(fix))
+    one, two = _is_bare_upgrade(fix), _is_bare_upgrade(other)
+    return one is not two and _needs(other if one else fix)
+
+
+def _commands(fix: Fix) -> list[str]:
+    return [re.sub(r"\s+#.*$", "", line).strip() for line in fix.run]
+
+
+def _is_open(fix: Fix) -> bool:
+    return bool(_OPEN.search(fix.why or ""))
+
+
+def _is_bare_upgrade(fix: Fix) -> bool:
+    """To the newest release, with no word of what it brings for this failure."""
+    return bool(_TO_NEWEST.match(fix.title)) and _is_open(fix)
+
+
+def _needs(fix: Fix) -> bool:
+    """Does it upgrade SGLang to a release that it names as the first one that helps?"""
+    found = _UPGRADES.search(" ".join(_commands(fix)))
+    return found is not None and found["sign"] == ">=" and fix.title.startswith("Upgrade SGLang")
