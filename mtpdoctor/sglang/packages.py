@@ -43,7 +43,8 @@ class Way:
     """How SGLang does without a package: one of the settings is not None.
 
     ``env`` (an empty value: unset), ``leave_out`` and ``choose`` (fields of ServerArgs), ``choose_if`` (only where the option
-    was given). ``path``: a part of the file in which the failure has to be.
+    was given). ``path``: a part of the file in which the failure has to be; ``elsewhere``: parts of files in which it has nothing
+    to do with this way.
     """
 
     title: str
@@ -53,6 +54,7 @@ class Way:
     choose: tuple[str, str] | None = None
     choose_if: tuple[str, str] | None = None
     path: str | None = None
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,12 @@ class Package:
     missing: Missing | None = None
     origin: Origin | None = None
     ways: tuple[Way, ...] = ()
+
+    @property
+    def bringing(self) -> tuple[str, ...]:
+        """The distributions in the order in which they are asked where the module is missing: the one of its name first."""
+        own = [name for name in self.distributions if _plain(name) == _plain(self.module)]
+        return (*own, *(name for name in self.distributions if name not in own))
 
 
 def package_of(module: str) -> Package:
@@ -136,4 +144,5 @@ def _way(row: Mapping[str, Any]) -> Way:
         pair("set"),
         pair("set_if"),
         row.get("path"),
+        tuple(row.get("elsewhere", ())),
     )

@@ -25,7 +25,7 @@ def module_remedies(match: Match, case: Case) -> list[Remedy]:
         return [_complete(case)]
     release = release_facts(case.release)
     package = package_of((named and module_named(named)) or module)
-    names = package.distributions
+    names = package.bringing
     pinned = next((n for n in names if n in release.pins), None)
     known_here = pinned is not None and case.release is not None
     if package.missing is not None and package.missing.holds(case.release):

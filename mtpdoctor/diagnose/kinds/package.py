@@ -30,7 +30,8 @@ def package_remedies(match: Match, case: Case) -> list[Remedy]:
     if not package or package in _OWN or not _NAME.match(package):
         return []
     release = release_facts(case.release)
-    names = package_of(package).distributions
+    row = package_of(package)
+    names = row.bringing if missing else row.distributions
     pinned = next((n for n in names if n in release.pins), None)
     if missing:
         return [_install(package, pinned or names[-1], release, case)]

@@ -23,6 +23,7 @@ _SITE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
 _OF_GPU = lazy(r"(?i)\bSM_?\d{2,3}\w?\b.{0,60}\bnot\b|\bnot supported on\b.{0,40}\bSM_?\d|compute capability")
 _NEVER_AT_FAULT = frozenset({"sglang", "torch", "uvloop", "asyncio", "click", "typer"})
 _INNERMOST = 6  # frames
+_IMPORTED = "<module>"  # the function of a frame in which a module is read, not an operator called
 
 
 def third_party_remedies(match: Match, case: Case) -> list[Remedy]:
@@ -124,7 +125,10 @@ def _uninstall(package: str, platform: str, case: Case) -> Remedy:
 def _way(way: Way, package: str, frames: tuple[Frame, ...], case: Case) -> Remedy | None:
     """A row of the table as a remedy; None where the release has no such setting or nothing would change."""
     words = {"operator": _operator(package, frames)}
-    if way.path is not None and not any(way.path in f.path for f in frames[-_INNERMOST:]):
+    near = frames[-_INNERMOST:]
+    if way.path is not None and not any(way.path in f.path for f in near):
+        return None
+    if any(part in f.path for part in way.elsewhere for f in near):
         return None
     edit = _variable(way.env, words, case) if way.env is not None else _option(way, case)
     if edit is None:
@@ -167,6 +171,6 @@ def _option(way: Way, case: Case) -> EditTemplate | None:
 def _operator(package: str, frames: tuple[Frame, ...]) -> str:
     """The operator of a plugin that was called: the file under ``ops`` that the outermost of its frames is in."""
     for frame in frames:
-        if f"/{package}/" in frame.path and "/ops/" in frame.path:
+        if f"/{package}/" in frame.path and "/ops/" in frame.path and frame.function != _IMPORTED:
             return frame.path.rpartition("/")[2].removesuffix(".py")
-    return next((f.function for f in frames if f"/{package}/" in f.path), "")
+    return next((f.function for f in frames if f"/{package}/" in f.path and f.function != _IMPORTED), "")
