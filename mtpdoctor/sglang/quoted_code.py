@@ -75,10 +75,13 @@ def asked(pattern: str) -> Asked:
             message = section if ": " in section else ""
             continue
         in_path = _PATH.match(section)
+        named = _FUNCTION.search(section)
+        if not all(_compiles(m[1]) for m in (in_path, named) if m):
+            continue  # one of several, in a group: none of them is sure
         if in_path:
             path, function, section = in_path["path"], "", in_path["rest"]
             quotes.append(Quote(path))
-        named = _FUNCTION.search(section)
+            named = _FUNCTION.search(section)
         if named:
             function = named["name"].removesuffix(r"\b")
             quotes.append(Quote(path, function))

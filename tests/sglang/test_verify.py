@@ -127,6 +127,7 @@ def releases_of(one: RuleText, tmp_path, *texts: str, path: str = "sglang/srt/ca
             "",
         ),
         (r"in (?:free|alloc)[\s\S]*Error", (Quote("", "(?:free|alloc)"),), ""),
+        (r"(?:pool\.py|in free)[\s\S]*view\.py[\s\S]*Error", (Quote(r"view\.py"),), ""),
         (r"pool\.py[\s\S]*ValueError: no slot", (Quote(r"pool\.py"),), "ValueError: no slot"),
         (
             r"pool\.py[\s\S]*view\.py[\s\S]*x\.size == 1",
