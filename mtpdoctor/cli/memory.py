@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 def summed(args: argparse.Namespace) -> tuple[MemorySum, str | None, str]:
     """The sum, the release and the command with its secrets masked. Raises UserError for bad input."""
     from mtpdoctor.case import build_case
-    from mtpdoctor.diagnose.remedies import launch_facts
+    from mtpdoctor.diagnose.proof import launch_facts
     from mtpdoctor.host.nvml import gpus_here
     from mtpdoctor.kb.load import load_knowledge
     from mtpdoctor.memory.summing import memory_sum

@@ -10,7 +10,8 @@ from mtpdoctor.diagnose.failures import event_lines
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.memory import asks_memory, sum_of, with_model_here
 from mtpdoctor.diagnose.one_cause import diagnosed, marks_of
-from mtpdoctor.diagnose.remedies import fixes_of, launch_facts
+from mtpdoctor.diagnose.proof import launch_facts
+from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.the_case import case_of
 from mtpdoctor.diagnose.types import Finding, Report
 from mtpdoctor.kb.load import Knowledge

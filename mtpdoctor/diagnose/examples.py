@@ -8,7 +8,8 @@ from typing import Any
 from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.host_check import example_case, host_findings, host_rules_of
-from mtpdoctor.diagnose.remedies import fixes_of, spell
+from mtpdoctor.diagnose.remedies import fixes_of
+from mtpdoctor.diagnose.spelling import spell
 from mtpdoctor.diagnose.the_case import case_of
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.facts import Facts

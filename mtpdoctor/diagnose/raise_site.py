@@ -20,7 +20,8 @@ from mtpdoctor.diagnose.later import (
     sentence,
     site_of,
 )
-from mtpdoctor.diagnose.remedies import diff_of, prove
+from mtpdoctor.diagnose.proof import prove
+from mtpdoctor.diagnose.remedies import diff_of
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import deciding_frame, root_traceback
 from mtpdoctor.facts import UNKNOWN

@@ -96,7 +96,7 @@ def checked(document: LaunchDocument, case: Case, given: Given, knowledge: Knowl
 def memory_of(document: LaunchDocument, case: Case, knowledge: Knowledge) -> MemorySum | None:
     """What ``document`` in place of the case's command takes of each GPU; None where nothing of it is known."""
     from mtpdoctor.diagnose.memory import sum_of, with_model_here
-    from mtpdoctor.diagnose.remedies import launch_facts
+    from mtpdoctor.diagnose.proof import launch_facts
 
     if case.document is None or document.text != case.document.text:
         case = case.with_document(document)

@@ -17,6 +17,7 @@ from mtpdoctor.log import observe as _observe
 from mtpdoctor.log import stages as _stages
 from mtpdoctor.log import traceback as _traceback
 from mtpdoctor.log.events import RawEvent
+from mtpdoctor.log.one_attempt import build_attempt
 from mtpdoctor.log.pasted import announces, as_printed
 from mtpdoctor.log.quoted import unquoted
 from mtpdoctor.log.scan import ScannedLog, scan
@@ -152,7 +153,7 @@ def _launches(lines: Sequence[Line], events: Sequence[RawEvent], files: Sequence
         # the files of one launch end together: their last attempts belong to each other
         mine = [s[i] for s in spans if 0 <= (i := index - total + len(s)) < len(s)]
         launches.append(
-            _attempts.build_attempt(
+            build_attempt(
                 index,
                 mine,
                 [i for i in items if _within(i.anchor, mine)],
