@@ -73,6 +73,12 @@ def diagnose(
         diagnosed(cause, causality.consequences if i == 0 else (), case, knowledge, reading, attempt)
         for i, cause in enumerate(causality.causes)
     )
+    if outcome == "unfinished" and reading.is_sglang:
+        from mtpdoctor.diagnose.foretold import (
+            foretold,
+        )  # what lies ahead of a launch that has ended does not count
+
+        notes = (*notes, *foretold(case, knowledge, attempt))
     return Report(
         outcome=outcome,
         stage=_stage(causality, attempt).value,

@@ -385,3 +385,13 @@ def test_a_command_given_beside_the_log_counts() -> None:
     )
     stop = stop_of("\n".join(started(8)) + "\n", told)
     assert ids(stop)[0] == "nodes-missing"
+
+
+def test_what_rules_foresee_of_the_stages_to_come_is_noted() -> None:
+    """A limit of no request at all stops the warm-up (0.5.7 and later); what the stages behind it would have refused is not foreseen."""
+    shown = log(*loading(), command="--tp 4 --prefill-max-requests 0")
+    notes = report_on(shown, Given(release="0.5.10")).notes
+    assert [n[:40] for n in notes if "foresees" in n] == ["MTP2338 foresees that this launch fails:"]
+    assert not any("foresees" in n for n in report_on(shown, Given(release="0.5.6")).notes)
+    passed = log(*loading(), command="--tp 4 --tool-call-parser nonsense")
+    assert not any("foresees" in n for n in report_on(passed, Given(release="0.5.10")).notes)
