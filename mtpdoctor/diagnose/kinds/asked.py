@@ -8,17 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mtpdoctor.diagnose.named_options import named_in, number, usable, value_after
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable
 
-_NAME = lazy(
-    r"(?P<flag>(?<![\w-])--[a-z][a-z0-9_-]*[a-z0-9])"
-    r"|(?<![\w./-])(?:(?:self\.)?server_args\.)?(?P<field>[a-z]+(?:_[a-z0-9]+)+)(?![\w/(]|\.\w)"
-)
-_VALUE = lazy(
-    r"""[`'"]?(?:\s*(?P<sign>==|=|>=|>|<=)\s*|\s+(?:to\s+(?:be\s+)?)?)['"`]?(?P<value>-?\d[\w.]*|[A-Za-z_][\w./:-]*)"""
-)
 _SENTENCE = lazy(r"(?<=[.;])\s+|\n")
 # Before a name.
 _WITHOUT = lazy(r"(?i)\b(?:without|omitting)\s+(?:setting |using |passing )?$")
@@ -77,60 +71,6 @@ _NOT = lazy(
     r"(?i)^(?:[\w-]+ )?(?:(?:is|are|was|were|does|do|can|could|will)(?:n't| not| no longer| only)\b|cannot\b|can't\b|unsupported|(?:is|are) (?:temporarily |currently )?(?:unsupported|incompatible|mutually|deprecated|reserved)|"
     r"conflicts?|ha(?:s|ve) no effect|only (?:supports?|works?)|supports? only|supports?\b|(?:currently )?requires?|needs?)"
 )
-# Words of a sentence, which are no value of an option.
-WORDS = frozenset(
-    [
-        "or",
-        "and",
-        "to",
-        "for",
-        "with",
-        "when",
-        "is",
-        "instead",
-        "in",
-        "on",
-        "if",
-        "as",
-        "by",
-        "so",
-        "the",
-        "a",
-        "an",
-        "of",
-        "at",
-        "from",
-        "not",
-        "be",
-        "value",
-        "flag",
-        "option",
-    ]
-)
-# Words that tell what a message asks, which stand where a value could.
-_WORDS = WORDS | frozenset(
-    [
-        "are",
-        "was",
-        "values",
-        "must",
-        "should",
-        "requires",
-        "require",
-        "needs",
-        "without",
-        "only",
-        "does",
-        "do",
-        "cannot",
-        "can",
-        "unless",
-        "but",
-        "which",
-        "together",
-        "yet",
-    ]
-)
 _BEFORE = 80  # characters before a name in which a verb speaks of it
 ORDER = ("told", "needed", "refused", "subject", "")
 
@@ -153,19 +93,18 @@ def asked(text: str, table: FlagTable) -> list[Asked]:
 
 
 def _sentence(sentence: str, table: FlagTable) -> Iterator[Asked]:
-    for name in _NAME.finditer(sentence):
-        flag = name["flag"]
-        spec = table.resolve(flag.replace("_", "-")) if flag else table.by_dest(name["field"])
-        if spec is None or spec.refused is not None:
+    for name in named_in(sentence, table):
+        spec, flag = name.spec, name.is_flag
+        if spec is None:
             continue
-        before = sentence[max(0, name.start() - _BEFORE) : name.start()].rstrip("`'\"([")
-        said = _VALUE.match(sentence, name.end())
-        value = _usable(spec, said["value"].rstrip(".,:") if said else None, said["sign"] if said else None)
-        after = sentence[name.end() :]
-        if said and spec.arity == "one" and (value is not None or said["sign"]):
-            after = sentence[said.end() :]
+        before = sentence[max(0, name.start - _BEFORE) : name.start].rstrip("`'\"([")
+        text, sign, end = value_after(sentence, name.end) or ("", None, name.end)
+        value = _usable(spec, text, sign)
+        after = sentence[name.end :]
+        if spec.arity == "one" and (value is not None or sign):
+            after = sentence[end:]
         after = _SKIPPED.sub("", after, count=1)
-        verb, how, other = _read(before, after, sentence[: name.start()])
+        verb, how, other = _read(before, after, sentence[: name.start])
         if other is not None and verb == "towards":
             value = _usable(spec, other[1], other[0]) or value
         if not flag and verb == "towards" and (how == "" or (not value and spec.arity != "switch")):
@@ -220,19 +159,13 @@ def _read(before: str, after: str, all_before: str) -> tuple[str, str, tuple[str
     return "", "", None
 
 
-def _usable(spec: FlagSpec, value: str | None, sign: str | None = None) -> str | None:
-    if not value or value.lower() in _WORDS or spec.arity != "one" or sign == "<=":
+def _usable(spec: FlagSpec, value: str, sign: str | None = None) -> str | None:
+    if spec.arity != "one" or sign == "<=":
         return None
-    if spec.choices:
-        return value if value in {str(c) for c in spec.choices} else None
-    if spec.type in ("int", "float"):
-        try:
-            number = float(value)
-        except ValueError:
-            return None
-        if sign is not None and sign.strip() in (">", "greater than"):
-            # above 0 any number does: which one, the message leaves open
-            return str(int(number) + 1) if spec.type == "int" and number > 0 else None
-        return value
-    # free text, where it stands behind a sign: else the next word need not be one
-    return value if sign in ("=", "==") and value.lower() not in ("true", "false", "none") else None
+    # Free text counts where it stands behind a sign: else the next word need not be one.
+    found = usable(spec, value, lambda v: sign in ("=", "==") and v.lower() not in ("true", "false", "none"))
+    if found is not None and sign is not None and sign.strip() in (">", "greater than") and not spec.choices:
+        # above 0 any number does: which one, the message leaves open
+        least = number(found) or 0
+        return str(int(least) + 1) if spec.type == "int" and least > 0 else None
+    return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.kinds.asked import WORDS, Asked, asked
+from mtpdoctor.diagnose.kinds.asked import Asked, asked
+from mtpdoctor.diagnose.named_options import is_setting, is_word, named_in
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
@@ -14,9 +15,6 @@ from mtpdoctor.sglang.options import same_option
 from mtpdoctor.sglang.releases import release_facts
 
 MAX_NAMED = 4
-_ENV = lazy(
-    r"\b(?:SGLANG|SGL|NCCL|CUDA|TORCH|PYTORCH|TRITON|HF|GLOO|HSA|HIP|ROCM|ASCEND|HCCL|FLASHINFER|MC)_[A-Z0-9_]+\b"
-)
 _ENV_VALUE = lazy(r"\s*(?:=|to)\s*['\"`]?(?P<value>[A-Za-z0-9_]+)")
 _AWAY = lazy(
     r"(?i)\b(?:disabl\w+|remov\w+|without|unset\w*|drop\w*|omit\w*|turn(?:ing)? off|do not (?:use|set|pass)|"
@@ -99,7 +97,7 @@ _REFUSES = lazy(
 _LISTS = lazy(
     r"(?i)\b(?:only|one of|must be|choose|allowed|expected|among)\b|(?<!not )(?<!not currently )(?<!not yet )\bsupported\b"
 )
-_NO_VALUE = WORDS | {"true", "false", "none", "auto"}
+_NO_VALUE = frozenset({"true", "false", "none", "auto"})
 _CHOICE = lazy(r"[\w-]+")
 # What a tensor is like, in a message: no setting of the launch.
 _TENSOR = lazy(
@@ -160,7 +158,13 @@ def _spoken_of(text: str, case: Case, table: FlagTable) -> Iterator[FlagSpec]:
     found: dict[str, FlagSpec] = {}
     for name in case.facts:
         value = _flat(str(case.facts[name]))
-        if name.startswith("flag.") and len(value) > 3 and value not in _NO_VALUE and value in said:
+        if (
+            name.startswith("flag.")
+            and len(value) > 3
+            and value not in _NO_VALUE
+            and not is_word(value)
+            and value in said
+        ):
             spec = table.by_dest(name[5:])
             if spec is not None and spec.arity == "one":
                 found.setdefault(spec.dest, spec)
@@ -287,12 +291,12 @@ def _here(spec: FlagSpec, case: Case) -> str:
 def _variables(text: str, case: Case) -> tuple[list[Remedy], list[str]]:
     remedies, names = [], []
     known = release_facts(case.release).env
-    for found in _ENV.finditer(text):
-        name = found[0]
-        value = _ENV_VALUE.match(text, found.end())
-        asked = (
-            value is not None and _verb(text, found.start()) == "towards"
-        )  # a fork's own variables are asked for too
+    for found in named_in(text, flag_table(case.release)):
+        name = found.variable
+        if not name or not is_setting(name):
+            continue
+        value = _ENV_VALUE.match(text, found.end)
+        asked = value is not None and _verb(text, found.start) == "towards"  # a fork's own are asked for too
         if name in names or (name.startswith("SGLANG_") and name not in known and not asked):
             continue
         names.append(name)

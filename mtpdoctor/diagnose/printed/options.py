@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from mtpdoctor.diagnose.kinds.asked import WORDS
+from mtpdoctor.diagnose.named_options import Named, is_setting, is_word, named_in, number, usable, value_after
 from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.types import EditTemplate
 from mtpdoctor.patterns import lazy
@@ -14,12 +14,6 @@ from mtpdoctor.records import dataclass
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable
 from mtpdoctor.sglang.options import same_option
 
-_NAME = lazy(
-    r"(?P<flag>(?<![\w-])--[a-z][a-z0-9_-]*[a-z0-9])"
-    r"|(?P<env>(?<![\w/.-])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![\w/]))"
-    r"|(?P<field>(?<![\w./-])(?:server_args\.)?[a-z]+(?:_[a-z0-9]+)+(?![\w/(.]))"
-)
-_VALUE = lazy(r"""[`'"]?(?:\s*=\s*|\s+to\s+|\s+)[`'"]?(?P<value>-?[A-Za-z0-9_.][A-Za-z0-9_.:/+-]*)""")
 _EXPLICIT = lazy(
     r"""[`'"]?(?:\s*=\s*[`'"]?(?P<value>-?[A-Za-z0-9_.][A-Za-z0-9_.:/+-]*)"""
     r"""|\s+to\s+(?:be\s+)?(?:['"`](?P<quoted>[\w.-]+)['"`]|(?P<plain>-?\d[\w.]*|(?i:true|false|on|off|none)\b)))(?![|<{*\w])"""
@@ -96,42 +90,7 @@ _TELLING = frozenset(
         "TOKENIZERS_PARALLELISM",
     ]
 )
-_ENV_HEAD = lazy(
-    r"(?:SGLANG|SGL|NCCL|RCCL|CUDA|TORCH|PYTORCH|PYTORCH_CUDA|TRITON|HF|GLOO|HSA|HIP|ROCM|ASCEND|HCCL|FLASHINFER|MC|MOONCAKE|NVSHMEM|UCX|VLLM|AITER|TVM|"
-    r"TILELANG|TRTLLM|LD|MORI|DG|LMCACHE|OMP|TIKTOKEN|TRANSFORMERS|CUTE)_\w+"
-)
 _TRUE, _FALSE = frozenset({"true", "1", "on", "yes"}), frozenset({"false", "0", "off", "no", "none"})
-_STOP = WORDS | frozenset(
-    [
-        "smaller",
-        "larger",
-        "different",
-        "other",
-        "one",
-        "only",
-        "are",
-        "was",
-        "has",
-        "have",
-        "this",
-        "that",
-        "it",
-        "its",
-        "because",
-        "since",
-        "than",
-        "then",
-        "must",
-        "should",
-        "can",
-        "may",
-        "will",
-        "explicitly",
-        "argument",
-        "via",
-        "using",
-    ]
-)
 # What says where a launch runs and how many GPUs it has: not changed for a message that only requires it.
 _WHERE = frozenset({"node_rank", "nnodes", "dist_init_addr", "host", "port", "model_path", "base_gpu_id"})
 _PLACE = {"towards": _WHERE, "requires": _WHERE | {"tp_size", "dp_size"}}
@@ -148,7 +107,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _Way:
     start: int
     end: int  # behind the value
     told: Told
@@ -156,15 +115,15 @@ class _Named:
 
 def told(sentence: str, table: FlagTable, facts: Facts, known_env: frozenset[str]) -> Iterator[Told]:
     """The ways that the sentence names, in its order; what it joins by "and" is one way."""
-    ways: list[_Named] = []
+    ways: list[_Way] = []
     verb, behind = "", 0
-    for found in _NAME.finditer(sentence):
-        between = sentence[behind : found.start()]
+    for found in named_in(sentence, table):
+        between = sentence[behind : found.start]
         joined = _JOINED.match(between) if ways or verb else None
         if joined is None or (not joined["word"] and between.strip()):
-            verb = _verb(sentence, found.start(), between)
-        way = _way(sentence, found, verb, table, facts, known_env)
-        behind = way.end if way is not None else found.end()
+            verb = _verb(sentence, found.start, between)
+        way = _way(sentence, found, verb, facts, known_env)
+        behind = way.end if way is not None else found.end
         if way is None:
             continue
         if (
@@ -188,7 +147,7 @@ def told(sentence: str, table: FlagTable, facts: Facts, known_env: frozenset[str
             and way.told.edits
         ):
             before = ways.pop()
-            way = _Named(before.start, way.end, Told((*before.told.edits, *way.told.edits), sentence))
+            way = _Way(before.start, way.end, Told((*before.told.edits, *way.told.edits), sentence))
         ways.append(way)
     yield from (w.told for w in ways)
 
@@ -238,43 +197,35 @@ def _verb(sentence: str, at: int, between: str) -> str:
     return kind
 
 
-def _way(
-    sentence: str, found: re.Match[str], verb: str, table: FlagTable, facts: Facts, known_env: frozenset[str]
-) -> _Named | None:
+def _way(sentence: str, found: Named, verb: str, facts: Facts, known_env: frozenset[str]) -> _Way | None:
     if not verb:
         return None
-    name = found[0]
-    if found["env"]:
+    if found.variable:
         return _variable(sentence, found, verb, known_env)
-    if found["flag"]:
-        spec = table.resolve(name.replace("_", "-"))
-    else:
-        spec = table.by_dest(name.removeprefix("server_args."))
-        if spec is None or _SHOWN.search(sentence[: found.start()]):
-            return None
-    if spec is None or spec.refused is not None:
+    spec = found.spec
+    if spec is None or (not found.is_flag and _SHOWN.search(sentence[: found.start])):
         return None
     edit, end = _option(sentence, found, spec, verb, facts)
     if edit is not None:
-        return _Named(found.start(), end, Told((edit,), sentence))
+        return _Way(found.start, end, Told((edit,), sentence))
     look = _to_look_at(spec, verb, facts)
-    return _Named(found.start(), end, Told((), sentence, look)) if look else None
+    return _Way(found.start, end, Told((), sentence, look)) if look else None
 
 
-def _variable(sentence: str, found: re.Match[str], verb: str, known: frozenset[str]) -> _Named | None:
-    name = found["env"]
-    if name in _TELLING or _ENV_HEAD.match(name) is None:
+def _variable(sentence: str, found: Named, verb: str, known: frozenset[str]) -> _Way | None:
+    name = found.variable
+    if name in _TELLING or not is_setting(name):
         return None
-    value = _EXPLICIT.match(sentence, found.end())
+    value = _EXPLICIT.match(sentence, found.end)
     text = _explicit(value)
     if verb == "away" and not text:
-        return _Named(found.start(), found.end(), Told((EditTemplate("unset", name),), sentence))
-    if verb not in ("towards", "requires") or not text or text.lower() in _STOP:
+        return _Way(found.start, found.end, Told((EditTemplate("unset", name),), sentence))
+    if verb not in ("towards", "requires") or not text or is_word(text):
         return None
     if name.startswith("SGLANG_") and name not in known and "=" not in value[0]:  # type: ignore[index]
         return None
     assert value is not None
-    return _Named(found.start(), value.end(), Told((EditTemplate("env", name, text),), sentence))
+    return _Way(found.start, value.end(), Told((EditTemplate("env", name, text),), sentence))
 
 
 def _explicit(value: re.Match[str] | None) -> str:
@@ -282,16 +233,14 @@ def _explicit(value: re.Match[str] | None) -> str:
 
 
 def _option(
-    sentence: str, found: re.Match[str], spec: FlagSpec, verb: str, facts: Facts
+    sentence: str, found: Named, spec: FlagSpec, verb: str, facts: Facts
 ) -> tuple[EditTemplate | None, int]:
-    end = found.end()
+    end = found.end
     typed = _look("flag", spec, facts)
     given = typed not in (UNKNOWN, None, False)
-    pattern = _VALUE if found["flag"] else _EXPLICIT
-    value = pattern.match(sentence, end)
-    text = (value["value"].rstrip(".,:") if found["flag"] else _explicit(value)) if value else ""
+    text, sign, behind = _value(sentence, found)
     if spec.arity == "switch":
-        off = text.lower() in _FALSE and "=" in (value[0] if value else "")
+        off = text.lower() in _FALSE and sign == "="
         away = (verb == "away") != off
         if away:
             return (EditTemplate("remove", spec.name) if given else None), end
@@ -303,26 +252,21 @@ def _option(
         return (EditTemplate("remove", spec.name) if drops else None), end
     if spec.arity != "one":
         return None, end
-    wanted = _usable(spec, text)
-    if (
-        wanted is not None
-        and value is not None
-        and verb in ("towards", "requires")
-        and spec.dest not in _PLACE[verb]
-    ):
-        return EditTemplate("set", spec.name, wanted), value.end()
+    wanted = usable(spec, text, _is_value)
+    if wanted is not None and verb in ("towards", "requires") and spec.dest not in _PLACE[verb]:
+        return EditTemplate("set", spec.name, wanted), behind
     direction = _SMALLER.match(sentence[end:])
     way = direction["word"].lower() if direction else verb
     less = way in ("less", "smaller", "lower")
     if less or way in ("more", "larger", "bigger", "higher"):
         least = _AT_LEAST.match(sentence[end:])
-        if least is not None and (wanted := _usable(spec, least["number"])) is not None:
+        if least is not None and (wanted := usable(spec, least["number"], _is_value)) is not None:
             return EditTemplate("set", spec.name, wanted), end + least.end()
         example = _EXAMPLE.search(sentence, end)
-        now = _number(_look("arg", spec, facts))
-        for number in _NUMBER.findall(example["values"]) if example else ():
-            if now is not None and ((float(number) < now) if less else (float(number) > now)):
-                return EditTemplate("set", spec.name, number), example.end()  # type: ignore[union-attr]
+        now = number(_look("arg", spec, facts))
+        for other in _NUMBER.findall(example["values"]) if example else ():
+            if now is not None and ((float(other) < now) if less else (float(other) > now)):
+                return EditTemplate("set", spec.name, other), example.end()  # type: ignore[union-attr]
     return None, end
 
 
@@ -342,19 +286,15 @@ def _look(kind: str, spec: FlagSpec, facts: Facts) -> Any:
     return UNKNOWN
 
 
-def _usable(spec: FlagSpec, value: str) -> str | None:
-    if not value or value.lower() in _STOP:
-        return None
-    if spec.choices:
-        return value if value in {str(c) for c in spec.choices} else None
-    if spec.type in ("int", "float"):
-        number = _number(value)
-        return None if number is None or (spec.type == "int" and "." in value) else value
-    return value if any(c in "_0123456789" for c in value) and "/" not in value and ":" not in value else None
+def _value(sentence: str, found: Named) -> tuple[str, str | None, int]:
+    """The value behind a name, its sign, and where it ends: that of a field only where it is said outright."""
+    if not found.is_flag:
+        value = _EXPLICIT.match(sentence, found.end)
+        sign = "=" if value is not None and "=" in value[0] else None
+        return _explicit(value), sign, value.end() if value else found.end
+    text, sign, end = value_after(sentence, found.end) or ("", None, found.end)
+    return (text, sign, end) if sign in (None, "=") else ("", None, found.end)
 
 
-def _number(value: Any) -> float | None:
-    try:
-        return None if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        return None
+def _is_value(text: str) -> bool:
+    return any(c in "_0123456789" for c in text) and "/" not in text and ":" not in text
