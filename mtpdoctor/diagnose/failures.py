@@ -132,6 +132,10 @@ _ECHO = lazy(
 )
 
 
+# Another process has ended, and this one only notices: neither its code, nor that of another release, nor an option is why.
+PEER_ENDED = lazy(r"Connection (?:closed by peer|reset by peer)")
+
+
 def is_echo(event: Event) -> bool:
     """A line of a native stack, or that only names the signal a process died of: why stands elsewhere."""
     return event.kind is EventKind.NATIVE and _ECHO.search(event.line.body) is not None

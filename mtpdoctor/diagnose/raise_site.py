@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Cause
+from mtpdoctor.diagnose.failures import PEER_ENDED
 from mtpdoctor.diagnose.gated import NOTHING, Gated, gated_fixes
 from mtpdoctor.diagnose.later import (
     last_resort,
@@ -76,7 +77,7 @@ def tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | N
         said = SourceSays(
             (_where(found), *_sentences(site, case, table)), _fixes(site, case, knowledge, table)
         )
-    gated = gated_fixes(traceback, case, knowledge)
+    gated = NOTHING if PEER_ENDED.search(cause.root.body) else gated_fixes(traceback, case, knowledge)
     outlook = outlook_of(traceback, cause.root.body, case)
     steps = (*(said.steps if said is not None else ()), *gated.steps)
     if outlook is None:

@@ -34,6 +34,9 @@ _TROUBLE = lazy(
     r"|illegal|unsupported|exhausted|out of memory|aborting|assert\w*|mismatch\w*)\b|\bwhat\(\):|terminate called"
 )
 
+# Said of modules of other models, at every start.
+_OTHER_MODELS = lazy(r"Ignore import error when loading ")
+
 
 def with_last_words(
     cause: Cause, reading: LogReading, attempt: Attempt, silent: Collection[tuple[int, int, int]]
@@ -79,7 +82,7 @@ def with_error_above(cause: Cause, reading: LogReading, attempt: Attempt) -> Cau
             continue
         if _STACK.match(other.body):
             continue
-        if other.key in told or _TROUBLE.search(other.body[:400]):
+        if other.key in told or (_TROUBLE.search(other.body[:400]) and not _OTHER_MODELS.search(other.body)):
             found, apart = other, 0
             continue
         apart += 1

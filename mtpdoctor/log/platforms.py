@@ -44,6 +44,7 @@ SAID = (
     ("ASCEND_RT_VISIBLE_DEVICES=", lazy(r"(?<![A-Z_])ASCEND_RT_VISIBLE_DEVICES=\d"), "npu"),
     ("-cann", lazy(r"\bsglang:[\w.-]*-cann\d"), "npu"),
     ("/dev/davinci", None, "npu"),
+    ("auto-resolved to cuda_ipc (single-node CUDA)", None, "cuda"),
     ("torch_musa", lazy(r"/torch_musa/|\btorch_musa version"), "musa"),
 )
 

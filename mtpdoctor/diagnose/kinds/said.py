@@ -99,9 +99,9 @@ _LISTS = lazy(
 )
 _NO_VALUE = frozenset({"true", "false", "none", "auto"})
 _CHOICE = lazy(r"[\w-]+")
-# What a tensor is like, in a message: no setting of the launch.
+# What a tensor is like, where C++ code stands and who the peer of a connection is, in a message: no settings of the launch.
 _TENSOR = lazy(
-    r"\b[Tt]ensor(?:<\d+>)?[\[(][^\])]*[\])]|\b(?:device|dtype|shape|strides?)\s?=\s?['\"]?[\w.:<>]+|\bcuda:\d+"
+    r"\[?/[\w./+-]+\.(?:cc|cpp|cuh?|h|hpp):\d+\]?|\[[\da-f.:]+\]:\d+|\b[Tt]ensor(?:<\d+>)?[\[(][^\])]*[\])]|\b(?:device|dtype|shape|strides?)\s?=\s?['\"]?[\w.:<>]+|\bcuda:\d+"
 )
 _BEFORE = 60  # characters before a name in which a verb speaks of it
 

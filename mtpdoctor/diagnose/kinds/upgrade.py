@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.failures import PEER_ENDED
 from mtpdoctor.diagnose.later import development, later_remedies, outlook_of
 from mtpdoctor.kb.types import Match, Remedy, Role, Safety
 from mtpdoctor.sglang.releases import known_releases
@@ -11,6 +12,10 @@ from mtpdoctor.sglang.releases import known_releases
 def upgrade_remedies(match: Match | None, case: Case) -> list[Remedy]:
     """Upgrading as a thing to do by hand: the release from which on the failing place differs, where that is known, else
     how far behind the release in use is."""
+    if match is not None and PEER_ENDED.search(
+        match.traceback.message if match.traceback else match.line.body
+    ):
+        return []
     outlook = outlook_of(match.traceback, match.line.body, case) if match is not None else None
     if outlook is None or match is None:
         return _plain(case)

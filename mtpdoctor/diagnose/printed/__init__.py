@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.failures import chain
+from mtpdoctor.diagnose.failures import PEER_ENDED, chain
 from mtpdoctor.diagnose.printed.installs import named_packages, pip_commands, required_versions
 from mtpdoctor.diagnose.printed.options import Told, told
 from mtpdoctor.diagnose.printed.sentences import SOLUTIONS, is_other_text, sentences
@@ -54,6 +54,8 @@ class Printed:
 def printed_fixes(cause: Cause, case: Case, knowledge: Knowledge, *, around: bool) -> Printed:
     """At most ``MOST`` of each, the root's own message first; ``around``: the lines beside it too."""
     own, listed = _texts(cause, case, around)
+    if PEER_ENDED.search(own[0] if own else ""):
+        listed = []  # a list of what mostly helps at this stage
     return Printed(
         _fixes(_remedies(own, case), case, knowledge), _fixes(_of_list(listed, own, case), case, knowledge)
     )
