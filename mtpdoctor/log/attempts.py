@@ -79,13 +79,14 @@ class Item:
 class _State:
     """What one stream of one file has shown since the last boundary."""
 
-    __slots__ = ("ended", "failed_main", "last", "progressed", "servers", "touched")
+    __slots__ = ("ended", "failed_main", "last", "progressed", "ranks", "servers", "touched")
 
     def __init__(self) -> None:
         self.ended = False
         self.touched = False  # anything but a command line was seen
         self.last = 0  # last line number that belongs to it
         self.servers: list[tuple[object, ...]] = []
+        self.ranks: set[str | None] = {None}  # that have written; lines of a launch on one GPU name none
         self.progressed = False  # beyond server_args
         self.failed_main = False
 
@@ -183,7 +184,9 @@ def _starts(item: Item, state: _State) -> bool:
             return bool(state.servers) or state.failed_main or state.progressed
         return identity in state.servers and state.progressed
     if item.what == "mark":
-        return state.ended and state.progressed and item.stage is Stage.DIST_INIT and state.failed_main
+        # A rank that wrote nothing before the others failed is late, not started anew.
+        anew = state.ended and state.progressed and state.failed_main and item.line.rank in state.ranks
+        return anew and item.stage is Stage.DIST_INIT
     if item.what == "event" and item.event is not None and item.event.main:
         # Ranks and nodes whose processes die together print their tracebacks back to back.
         return state.ended and state.failed_main and item.line.number > state.last + 2
@@ -206,6 +209,8 @@ def _note(item: Item, state: _State) -> None:
     if item.what in ("command", "described", "container"):
         return
     state.touched = True
+    if not state.ended or event is not None:
+        state.ranks.add(item.anchor.rank if event is None else event.rank)
     if item.what == "server_args":
         state.servers.append(_identity(item.line))
     elif item.what in ("mark", "ready", "batch"):
