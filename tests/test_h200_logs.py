@@ -18,10 +18,12 @@ LABELS_2 = sorted((DATA / "h200_logs_2").glob("*.json"))
 LABELS_3 = sorted((DATA / "h200_logs_3").glob("*.json"))
 # Recorded from a third release, on options that no earlier set uses.
 LABELS_4 = sorted((DATA / "h200_logs_4").glob("*.json"))
+# Recorded on two GPUs: ranks, nodes and stages, and what goes wrong between them.
+LABELS_5 = sorted((DATA / "h200_logs_5").glob("*.json"))
 
 
 @pytest.mark.parametrize(
-    "label", LABELS + LABELS_2 + LABELS_3 + LABELS_4, ids=lambda p: f"{p.parent.name[10:]}{p.stem}"
+    "label", LABELS + LABELS_2 + LABELS_3 + LABELS_4 + LABELS_5, ids=lambda p: f"{p.parent.name[10:]}{p.stem}"
 )
 def test_recorded_launch(label: Path) -> None:
     truth = json.loads(label.read_text())
