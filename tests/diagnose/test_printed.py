@@ -138,6 +138,10 @@ def test_what_stands_beside_the_exception_counts_if_the_same_process_wrote_it() 
         around=f"[2026-05-05 10:00:01] Receive: obj=GenerateReqInput(text='{hint.strip()}')\n",
     )
     assert not any(f.title.startswith("Do as the log says") for f in sent.fixes)
+    launched = "python3 -m sglang.launch_server --model-path org/Small-Model --tp-size 2 --page-size 64 --mem-fraction-static 0.6\n"
+    for prompt in ("$ ", "+ ", "root@gpu-1:/# ", "[2026-05-05 10:00:00] INFO "):
+        shown = said_of("ValueError: the widget broke", around=prompt + launched)
+        assert not any("the log says" in fix.why for fix in shown.fixes), prompt
 
 
 def test_a_package_that_the_message_names_is_a_command() -> None:

@@ -33,6 +33,10 @@ _FOREIGN_TEXT = lazy(
     r"GenerateReqInput|ChatCompletion|'messages'|\"messages\"|\bprompt[=:]|'text':|\btext=|input_ids|\"role\"|'role'|<\|im_|sampling_params"
 )
 _USAGE = lazy(r"^\s*usage: |^\s+--[a-z]|server_args=|ServerArgs\(|^\s*\[?-h\]?")
+# A launch as it was typed or is shown; a hint that names the program has one option with it, or two.
+_LAUNCH = lazy(
+    r"(?:\blaunch_server|\bsglang serve|\bdynamo\.sglang)\b(?:[^\n]*?\s--[a-z]){3}|^\s*(?:\S*[$#%>]|\++) .*(?:\blaunch_server|\bsglang serve|\bdynamo\.sglang)\b"
+)
 # The list that SGLang prints below any failed capture, whatever made it fail.
 SOLUTIONS = "Possible solutions:"
 
@@ -58,6 +62,6 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def is_other_text(line: str) -> bool:
-    """Is the line a usage text, the arguments in force, what passed through the server, what a shell ran, or for
-    information only?"""
-    return any(p.search(line) for p in (_FOREIGN_TEXT, _USAGE, _BARE, _INFORMS))
+    """Is the line a usage text, the arguments in force, what passed through the server, what a shell ran (the launch
+    among it), or for information only?"""
+    return any(p.search(line) for p in (_FOREIGN_TEXT, _USAGE, _BARE, _LAUNCH, _INFORMS))
