@@ -13,7 +13,7 @@ from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.templates import fill
 from mtpdoctor.kb.types import Match, Rule
-from mtpdoctor.log.types import Attempt, Line, LogReading
+from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading
 from mtpdoctor.records import replace
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def diagnosed(
 ) -> Diagnosis:
     """What a rule, or the kind of the failure, says of the cause, fitted to this build, its packages and this log."""
     known = _by_rule if cause.match is not None else _unknown
-    diagnosis = _for_this_build(known(cause, consequences, case, knowledge), cause, case, knowledge)
+    diagnosis = _for_this_build(known(cause, consequences, case, knowledge), cause, case, knowledge, reading)
     diagnosis = _with_versions(diagnosis, cause, case, knowledge)
     return _each_once(_as_shown(diagnosis, cause, case, knowledge, reading, attempt))
 
@@ -146,7 +146,9 @@ def _mended_later(cause: Cause, case: Case) -> tuple[Fix, ...]:
     return mended_fixes(root_traceback(cause), case)
 
 
-def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case, knowledge: Knowledge) -> Diagnosis:
+def _for_this_build(
+    diagnosis: Diagnosis, cause: Cause, case: Case, knowledge: Knowledge, reading: LogReading
+) -> Diagnosis:
     from mtpdoctor.diagnose.fitness import fitting  # only a failure has fixes
     from mtpdoctor.diagnose.own_build import as_here
 
@@ -155,11 +157,12 @@ def _for_this_build(diagnosis: Diagnosis, cause: Cause, case: Case, knowledge: K
         fix if (run := filled_in(fix.run, case)) == fix.run else replace(fix, run=run) for fix in fixes
     )
     if cause.match is None or cause.match.rule.generic:
+        from mtpdoctor.diagnose.native import frames_at_death
         from mtpdoctor.diagnose.ranking import ranked
         from mtpdoctor.diagnose.suspects import with_suspects
 
         # What a rule knows of this very failure keeps its order.
-        fixes = with_suspects(ranked(fixes), cause, case, knowledge)
+        fixes = with_suspects(ranked(fixes), cause, case, knowledge, frames_at_death(cause, reading))
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 
@@ -177,12 +180,17 @@ def _as_shown(
     reading: LogReading,
     attempt: Attempt,
 ) -> Diagnosis:
-    if "atchdog" not in diagnosis.root.body:
-        return diagnosis
-    from mtpdoctor.diagnose.watchdog import as_the_log_shows  # few failures are ended by it
-
     known = cause.match is not None and not cause.match.rule.generic
-    return as_the_log_shows(diagnosis, reading, attempt, case, knowledge, known=known)
+    if "atchdog" in diagnosis.root.body:
+        from mtpdoctor.diagnose.watchdog import as_the_log_shows  # few failures are ended by it
+
+        return as_the_log_shows(diagnosis, reading, attempt, case, knowledge, known=known)
+    event = cause.failure.event
+    if event is not None and event.kind is EventKind.NATIVE:
+        from mtpdoctor.diagnose.native import as_the_stack_shows
+
+        return as_the_stack_shows(diagnosis, event.line, reading, case, knowledge, known=known)
+    return diagnosis
 
 
 def _with_printed(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:

@@ -10,7 +10,7 @@ failure.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from mtpdoctor.diagnose.namesakes import Namesake, namesakes
 from mtpdoctor.diagnose.remedies import fix_of
 from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
-from mtpdoctor.log.types import Event, EventKind
+from mtpdoctor.log.types import Event, EventKind, Frame
 from mtpdoctor.paths import own_knowledge_folder
 from mtpdoctor.records import dataclass
 from mtpdoctor.sglang.flags import flag_table
@@ -63,9 +63,12 @@ class Seen:
 _NEVER = Seen(0, 0)
 
 
-def with_suspects(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
+def with_suspects(
+    fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Knowledge, frames: Sequence[Frame] = ()
+) -> tuple[Fix, ...]:
     """``fixes``, and behind them a launch without each of the likeliest options that none of them touches. Nothing
-    where no code failed or stood still (a signal), or the system refused it something."""
+    where no code failed or stood still (a signal), or the system refused it something. ``frames``: of the code, where no
+    traceback tells it."""
     event, traceback = cause.failure.event, root_traceback(cause)
     still = "atchdog timeout" in cause.root.body
     if case.document is None or not (still or _failed(event)):
@@ -80,7 +83,7 @@ def with_suspects(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: K
         if spec is not None and touched.isdisjoint({spec.name, use.name, *spec.aliases}):
             open_.append((use, spec))
     specs = {use.dest: spec for use, spec in open_}
-    frames = traceback.frames if traceback is not None else ()
+    frames = traceback.frames if traceback is not None else frames
     named = namesakes([use for use, _ in open_ if use.dest not in _KEPT], frames)
     remedies = {name.use.dest: _of_namesake(name, specs[name.use.dest]) for name in named}
     known = suspects()

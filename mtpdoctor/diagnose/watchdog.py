@@ -89,9 +89,13 @@ def _around(reading: LogReading, root: Line) -> list[Line]:
 
 
 def _where(stack: Stack) -> str:
-    """ "PP0 was in recv_object (...) < event_loop_pp (...)": its innermost frames that are not those of libraries for waiting."""
+    return f"{stack.who} {place_of(stack)}"
+
+
+def place_of(stack: Stack) -> str:
+    """ "was in recv_object (...) < event_loop_pp (...)": its innermost frames that are not those of libraries for waiting."""
     frames = [f for f in reversed(stack.frames) if not _OUTSIDE.search(f)] or list(reversed(stack.frames))
-    return f"{stack.who} was in {' < '.join(frames[:FRAMES])}"
+    return f"was in {' < '.join(frames[:FRAMES])}"
 
 
 def _had_served(attempt: Attempt, root: Line) -> bool:

@@ -67,3 +67,25 @@ def test_the_system_and_dead_processes_blame_no_feature() -> None:
 def test_counts_are_of_launches() -> None:
     counts = suspects()
     assert counts and all(0 <= seen.at_fault <= seen.asked for seen in counts.values())
+
+
+def test_of_a_native_crash_the_stack_that_python_printed_tells_what_ran() -> None:
+    """By the source of 0.5.10 the stages of two batches run only with two-batch overlap; DeepEP's code has its name."""
+    knowledge = load_knowledge()
+    text = (
+        "$ python3 -m sglang.launch_server --model-path /models/m --tp 8 --enable-two-batch-overlap --moe-a2a-backend deepep\n"
+        "[2026-08-26 10:00:00] sglang==0.5.10\n"
+        "[2026-08-26 10:00:02 TP0] Load weight begin. avail mem=78.00 GB\n"
+        "Fatal Python error: Segmentation fault\n\n"
+        "Current thread 0x00007f3b4 (most recent call first):\n"
+        '  File "/opt/venv/lib/python3.12/site-packages/deep_ep/buffer.py", line 97 in __init__\n'
+        '  File "/opt/sglang/python/sglang/srt/batch_overlap/two_batch_overlap.py", line 412 in model_forward_tbo\n\n'
+        "Thread 0x00007f3b5 (most recent call first):\n"
+        '  File "/usr/lib/python3.12/threading.py", line 355 in wait\n'
+        "[2026-08-26 10:05:15] Received sigquit from a child process. It usually means the child failed.\n"
+    )
+    said = diagnose(reading_from_text(text, knowledge.literals), knowledge).diagnoses[0]
+    assert "Python was in __init__ (/opt/venv/lib/python3.12/site-packages/deep_ep/buffer.py:97)" in said.cause
+    named = [f.title for f in said.fixes if "bears its name" in f.why or "runs only with" in f.why]
+    assert any("--enable-two-batch-overlap" in title for title in named)
+    assert not any("python -X faulthandler" in line for f in said.fixes for line in f.run)
