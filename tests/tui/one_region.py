@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from textual import on
 from textual.app import App, ComposeResult
 from textual.message import Message
+from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Footer
 
@@ -77,3 +80,17 @@ class OneRegion(App[None]):
         """What stands on the screen."""
         strips = self.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+
+SIZES = [(80, 22), (140, 38)]
+
+
+def drive(
+    app: OneRegion, steps: Callable[[Pilot[None]], Awaitable[None]], size: tuple[int, int] = (80, 22)
+) -> None:
+    async def run() -> None:
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            await steps(pilot)
+
+    asyncio.run(run())
