@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from mtpdoctor.launch.types import EditOp
 from mtpdoctor.patterns import lazy
+from mtpdoctor.release import release_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mtpdoctor.case import Case
     from mtpdoctor.diagnose.types import Fix
+    from mtpdoctor.release import Release
 
 # What only one make has, by the value of host.platform.
 _OWN = {
@@ -37,8 +39,14 @@ _ASIDE = lazy(r"\bon (?:AMD|ROCm|Ascend|NPUs?|Intel|XPU|NVIDIA|CPU)\b[^;.\n]*")
 _EVERYWHERE = lazy(r"(?i)\b(?:on|for) (?:any|every|all|other) (?:GPU|platform|make)")
 
 
+_AT_LEAST = lazy(r"(?<![\w-])sglang(?:\[[\w,-]*\])?>=(\d[\w.]*)")
+
+
 def fitting(fixes: Sequence[Fix], case: Case) -> tuple[Fix, ...]:
-    """The fixes without those for another make of accelerator, or with options that this server has not."""
+    """The fixes without those for another make of accelerator, with options that this server has not, or that ask for a
+    release of SGLang that runs already."""
+    if case.release is not None and case.release_is_certain:
+        fixes = [fix for fix in fixes if not _is_met(fix, case.release)] or fixes
     platform = case.facts.look("host.platform")
     if isinstance(platform, str) and platform in _OWN:
         kept = [fix for fix in fixes if not _of_another(fix, platform)]
@@ -56,6 +64,13 @@ def fitting(fixes: Sequence[Fix], case: Case) -> tuple[Fix, ...]:
         }
         fixes = [fix for fix in fixes if _has_all(fix, known)]
     return tuple(fixes)
+
+
+def _is_met(fix: Fix, release: Release) -> bool:
+    """Does it only install at least a release that is not newer than the one in use?"""
+    asked = [found[1] for line in fix.run if (found := _AT_LEAST.search(line))]
+    least = [release_or_none(text) for text in asked]
+    return bool(least) and not fix.edits and all(each is not None and each <= release for each in least)
 
 
 def _of_another(fix: Fix, platform: str) -> bool:

@@ -125,6 +125,23 @@ def test_a_command_of_anothers_tools_binds_a_fix_like_its_title() -> None:
     )
 
 
+def test_a_release_that_runs_already_is_not_asked_for() -> None:
+    from mtpdoctor.case import build_case
+    from mtpdoctor.diagnose.fitness import fitting
+    from mtpdoctor.records import replace
+
+    newer = replace(fix("Upgrade SGLang to 0.5.13 or later"), run=('pip install --upgrade "sglang>=0.5.13"',))
+    other = fix("Serve without it")
+    for release, left in (
+        ("0.5.12", [newer, other]),
+        ("0.5.13", [other]),
+        ("0.5.19", [other]),
+        (None, [newer, other]),
+    ):
+        assert list(fitting([newer, other], build_case(release=release))) == left, release
+    assert list(fitting([newer], build_case(release="0.5.19"))) == [newer]  # never nothing
+
+
 def test_options_of_the_language_server_are_not_offered_to_the_one_for_pictures(tmp_path: Path) -> None:
     said = first(
         tmp_path,
