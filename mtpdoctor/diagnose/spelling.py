@@ -9,8 +9,9 @@ from mtpdoctor.case import Case
 from mtpdoctor.kb.templates import resolve_edit
 from mtpdoctor.kb.types import EditTemplate
 from mtpdoctor.launch.types import Edit, EditOp
-from mtpdoctor.sglang.flags import OF_SERVE
-from mtpdoctor.sglang.options import translate_edit
+from mtpdoctor.records import replace
+from mtpdoctor.sglang.flags import OF_SERVE, flag_table
+from mtpdoctor.sglang.options import translate_edit, translate_name
 
 _OPEN = re.compile(r"<[^<>]+>")
 
@@ -18,7 +19,9 @@ _OPEN = re.compile(r"<[^<>]+>")
 def spell(edit: Edit, case: Case) -> tuple[tuple[Edit, ...] | None, str]:
     """The edit as the release in use spells it (a renamed flag, or a value that became another
     option); None with the reason when that release has no such option. What is removed is spelled
-    as it stands in the command."""
+    as it stands in the command, or as the release calls it."""
+    if edit.op is EditOp.REMOVE:
+        return (_taken_out(edit, case),), ""
     if edit.op not in (EditOp.SET, EditOp.ADD) or edit.name == OF_SERVE:
         return (edit,), ""
     edits, note = translate_edit(edit, case.release)
@@ -31,6 +34,17 @@ def spell(edit: Edit, case: Case) -> tuple[tuple[Edit, ...] | None, str]:
             return None, f"{note}; not known here: {', '.join(missing)}"
         filled.append(written)
     return tuple(filled), note
+
+
+def _taken_out(edit: Edit, case: Case) -> Edit:
+    """A rule names an option as one release does; what the release in use does not know stands in no command of it."""
+    typed = case.document.command.flags if case.document is not None else ()
+    if case.release is None or flag_table(case.release).get(edit.name) is not None:
+        return edit
+    if any(use.name == edit.name for use in typed):
+        return edit
+    now = translate_name(edit.name, case.release).name
+    return edit if now is None else replace(edit, name=now)
 
 
 def contradictory(edits: Sequence[Edit]) -> bool:

@@ -142,6 +142,29 @@ def test_a_release_that_runs_already_is_not_asked_for() -> None:
     assert list(fitting([newer], build_case(release="0.5.19"))) == [newer]  # never nothing
 
 
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [("0.5.10", "--mamba-scheduler-strategy"), ("0.5.20", "--mamba-radix-cache-strategy")],
+)
+@pytest.mark.parametrize("typed", [False, True])
+def test_what_is_taken_out_is_named_as_the_release_calls_it(
+    tmp_path: Path, release: str, name: str, typed: bool
+) -> None:
+    """0.5.20 knows the option by its new name only (source: its parser)."""
+    log = tmp_path / "server.log"
+    log.write_text(
+        (f"$ python3 -m sglang.launch_server --model-path /models/m {name} extra_buffer\n" if typed else "")
+        + f"sglang=={release}\n"
+        "[2026-08-26 10:00:02] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/opt/sglang/python/sglang/srt/managers/schedule_batch.py", line 2190, in prepare_for_extend\n'
+        "    track_index = req.mamba_ping_pong_track_buffer[0]\n"
+        "TypeError: 'NoneType' object is not subscriptable\n"
+    )
+    knowledge = load_knowledge()
+    said = to_json(diagnose(read_logs([str(log)], knowledge.literals), knowledge))["diagnoses"][0]
+    assert [e["name"] for e in said["fixes"][0]["edits"]] == [name]
+
+
 def test_options_of_the_language_server_are_not_offered_to_the_one_for_pictures(tmp_path: Path) -> None:
     said = first(
         tmp_path,
