@@ -18,6 +18,8 @@ _PIP_BEGINS, _PIP_ENDS = "lines of output]", "[end of output]"
 _ERROR = lazy(
     r"(?:^|[\s:)])(?:fatal )?error(?: C\d+|\[E\d+\])?\s*:\s|\bfatal\s*:\s|\b(?:nvcc|ptxas) fatal\b|\bcannot find -l|: undefined reference to "
     r"|: not found$|\bNo such file or directory$|^Killed\b|: Killed$|: Permission denied$|\bNo space left on device|^CMake Error\b"
+    # of a file that another build, or a shared disk, took away or left half written
+    r"|: file (?:not recognized|truncated)\b|: file format not recognized|\bStale file handle\b|: Text file busy$|: Input/output error$"
 )
 _COMMAND = lazy(r"\s-[co]\s\S|\s-MF\s")  # the line that was run, with the compiler's own options
 _PIP = lazy(

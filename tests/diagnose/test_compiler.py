@@ -45,6 +45,22 @@ def test_the_root_is_the_compilers_first_error(log: str) -> None:
     assert found.fixes
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "/usr/bin/ld: cuda_0.o: file not recognized: Stale file handle",
+        "/usr/bin/ld: cuda_0.o: file not recognized: file truncated",
+        "fatbin: Input/output error",
+    ],
+)
+def test_what_the_linker_says_of_its_files_goes_before_its_end(said: str) -> None:
+    knowledge = load_knowledge()
+    build = f"FAILED: [code=1] warp.so \nc++ cuda_0.o -shared -lcudart -o warp.so\n{said}\ncollect2: error: ld returned 1 exit status\nninja: build stopped: subcommand failed.\n"
+    log = FRAMES + "RuntimeError: ninja exited with status 1\nstdout:\n" + build
+    found = diagnose(reading_from_text(log, knowledge.literals), knowledge).diagnoses[0]
+    assert found.root.text == said
+
+
 def test_a_build_that_says_nothing_keeps_its_exception() -> None:
     knowledge = load_knowledge()
     log = FRAMES + "RuntimeError: Error building extension 'warp'\n"
