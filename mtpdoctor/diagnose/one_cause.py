@@ -37,7 +37,8 @@ def diagnosed(
     known = _by_rule if cause.match is not None else _unknown
     diagnosis = _for_this_build(known(cause, consequences, case, knowledge), cause, case, knowledge, reading)
     diagnosis = _with_versions(diagnosis, cause, case, knowledge)
-    return _each_once(_as_shown(diagnosis, cause, case, knowledge, reading, attempt))
+    diagnosis = _each_once(_as_shown(diagnosis, cause, case, knowledge, reading, attempt))
+    return _with_needs(diagnosis, case, attempt)
 
 
 def _each_once(diagnosis: Diagnosis) -> Diagnosis:
@@ -47,6 +48,14 @@ def _each_once(diagnosis: Diagnosis) -> Diagnosis:
 
     fixes = once(diagnosis.fixes)
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
+
+
+def _with_needs(diagnosis: Diagnosis, case: Case, attempt: Attempt) -> Diagnosis:
+    if not any("sglang" in line for fix in diagnosis.fixes for line in fix.run):
+        return diagnosis
+    from mtpdoctor.diagnose.target import with_needs  # few failures are mended by another release
+
+    return replace(diagnosis, fixes=with_needs(diagnosis.fixes, case, attempt))
 
 
 def _unknown(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:

@@ -11,7 +11,9 @@ from mtpdoctor.records import dataclass
 FRAMES = 30
 MOST = 64  # stacks of one log
 _PROCESS = lazy(r"^\s*Process (\d+): (.{1,200})")
-_THREAD = lazy(r'^\s*(?:Current t|T)hread (?:0x)?[0-9a-fA-F]+\b(?: \((active|idle)[^)]*\))?(?:: "?([^"\n]{0,80})"?)?')
+_THREAD = lazy(
+    r'^\s*(?:Current t|T)hread (?:0x)?[0-9a-fA-F]+\b(?: \((active|idle)[^)]*\))?(?:: "?([^"\n]{0,80})"?)?'
+)
 _RECENT = lazy(r"\((most recent call first)\)")
 _SPY_FRAME = lazy(r"^\s+([\w<>.$ -]{1,120}) \(([^()]{1,300}:\d+)\)\s*$")
 _HANDLER_FRAME = lazy(r'^\s*File "([^"]{1,300})", line (\d+) in (\S{1,120})')

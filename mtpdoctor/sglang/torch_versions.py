@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mtpdoctor.paths import releases_folder
+from mtpdoctor.release import Release, parse_release
 from mtpdoctor.sglang.store import read_table
 
 TABLE = "torch.json"
@@ -36,6 +37,14 @@ def cuda_of(version: str) -> str | None:
         return None
     found = _table()["torch"].get(version, {}).get("cuda")
     return found if isinstance(found, str) else None
+
+
+def python_since(release: Release) -> int | None:
+    """The least minor version of Python 3 that the wheels of a release of SGLang ask for."""
+    asked = {parse_release(since): int(minor) for since, minor in _table()["sglang_python"].items()}
+    return max(((since, minor) for since, minor in asked.items() if since <= release), default=(None, None))[
+        1
+    ]
 
 
 def anywhere() -> frozenset[str]:
