@@ -189,10 +189,21 @@ def _starts(item: Item, state: _State) -> bool:
         return anew and item.stage is Stage.DIST_INIT
     if item.what == "event" and item.event is not None and item.event.main:
         # Ranks and nodes whose processes die together print their tracebacks back to back.
-        return state.ended and state.failed_main and item.line.number > state.last + 2
+        apart = item.line.number > state.last + 2
+        return state.ended and state.failed_main and apart and not _is_probe(item.event)
     if item.what == "event" and item.event is not None and item.event.kind is EventKind.ARGPARSE:
         return state.ended
     return False
+
+
+def _is_probe(event: RawEvent) -> bool:
+    """``python -c "import x"`` that a person typed below a launch to look at something."""
+    frames = event.traceback.frames if event.traceback is not None else ()
+    return (
+        bool(frames)
+        and frames[0].path in ("<string>", "<stdin>")
+        and not any("sglang" in f.path for f in frames)
+    )
 
 
 def _identity(line: Line) -> tuple[object, ...]:

@@ -91,8 +91,8 @@ _RELEASES = tuple(
         rf"/sglang(?:-[a-z0-9]+)*:{_RELEASE}",
         r"\bsglang(?:[-_][a-z]+)*[-_+:]v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)(?![.]?\d)[\w.+-]*\.(?:sif|sqsh|squashfs|simg|tar)\b",
         rf"(?i)\bsglang[ _]version[:= '\"]+{_RELEASE}",
-        rf"^\s*sglang:\s+{_RELEASE}\s*$",
-        rf"^sglang\s+{_RELEASE}(?:\s|$)",
+        rf"^\s*sglang:\s+{_RELEASE}(?:\+[\w.]+)?\s*$",
+        rf"^sglang\s+{_RELEASE}(?:\+[\w.]+)?(?:\s|$)",
         rf"(?i)\bInstalled sglang\s+{_RELEASE}",
         rf"Successfully installed .*\bsglang-{_RELEASE}(?:\s|$)",
     )

@@ -32,6 +32,27 @@ def ranges(reading: LogReading) -> list[tuple[int, int]]:
     return [(a.first[1], a.last[1]) for a in reading.attempts]
 
 
+@pytest.mark.parametrize(
+    ("probe", "attempts"), [("transformers.models.glm_ocr", 1), ("sglang.srt.models.warp", 2)]
+)
+def test_what_a_person_tries_below_a_launch_is_no_launch(probe: str, attempts: int) -> None:
+    """A Python one-liner that has SGLang's own frames may be a launch (the engine's)."""
+    own = '  File "/opt/sglang/python/sglang/__init__.py", line 3, in <module>\n' if "sglang" in probe else ""
+    reading = reading_from_text(
+        "$ python3 -m sglang.launch_server --model-path /models/m\n"
+        "Traceback (most recent call last):\n"
+        '  File "<frozen runpy>", line 198, in _run_module_as_main\n'
+        '  File "/opt/sglang/python/sglang/launch_server.py", line 35, in <module>\n'
+        "ValueError: warp\n"
+        "$ nvidia-smi\nNo devices were found\n"
+        f'$ python3 -c "import {probe}"\n'
+        "Traceback (most recent call last):\n"
+        f'  File "<string>", line 1, in <module>\n{own}'
+        f"ModuleNotFoundError: No module named '{probe}'\n"
+    )
+    assert len(reading.attempts) == attempts
+
+
 def test_restart_loop_begins_where_the_last_one_ended() -> None:
     text = ""
     for m in range(3):

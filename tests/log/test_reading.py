@@ -132,6 +132,8 @@ def test_values_read_off_the_lines() -> None:
     [
         ("sglang==0.5.9", "0.5.9"),
         ("sglang[all]==0.5.4.post3", "0.5.4.post3"),
+        ("sglang                      0.5.15.dev318+g2b7c0d1e4 /w/sglang/python", "0.5.15.dev318"),
+        ("sglang: 0.5.8.post2.dev214+g3f0c1d2a5", "0.5.8.post2.dev214"),
         ("Successfully installed foo-1.0 sglang-0.5.10.post1 torch-2.9", "0.5.10.post1"),
         ("docker run lmsysorg/sglang:v0.5.10-cu129 bash", "0.5.10"),
         ('  Image: "docker.io/lmsysorg/sglang:v0.5.13.post1"', "0.5.13.post1"),
@@ -182,6 +184,12 @@ def test_releases(line: str, release: str | None) -> None:
             "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch",
             {"host.gpu.name": "NVIDIA GeForce RTX 5090", "host.gpu.sm": 120},
         ),
+        (
+            "| NVIDIA-SMI 570.195.03             Driver Version: 570.195.03     CUDA Version: 12.8     |",
+            {"host.driver": "570.195.03", "host.cuda_driver": "12.8"},
+        ),
+        ("CUDA Driver Version: 570.172.08", {"host.driver": "570.172.08"}),
+        ("Driver version: 6.10.5", {}),
         ("NVIDIA driver on your system is too old", {}),
         ("NVIDIA A New Era of Computing", {}),
     ],
