@@ -1,10 +1,12 @@
 """What goes wrong with a server that is ready, by its lines alone: transfers from another server, an address that nobody
-answers at. It takes no process down. Where such lines come again and the server has never served anything, it is the
-launch that has failed all the same; else it is told as what works not as wanted."""
+answers at. It takes no process down, but may end threads of it. Where such lines come again and the server has never served
+anything - or nothing since its threads ended - it is the launch that has failed all the same; else it is told as what works
+not as wanted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mtpdoctor.diagnose.causality import Causality, Cause
 from mtpdoctor.diagnose.failures import Failure
@@ -12,9 +14,15 @@ from mtpdoctor.kb.types import Match, Role
 from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
 from mtpdoctor.patterns import lazy
 
+if TYPE_CHECKING:
+    import re
+
 LOOKED_AT = 400  # physical lines after the one in question, and at the log's end
 AGAIN = 2  # lines of trouble from which a server that never served is broken
 _WORKS = lazy(r"\b(?:Decode|Prefill) batch\b|\"POST /\S* HTTP/[\d.]+\" 200\b")
+_ANSWERS = lazy(
+    r"\bDecode batch\b|\"POST /\S* HTTP/[\d.]+\" 200\b"
+)  # a prefill server goes on without its threads
 
 
 def still_broken(match: Match, reading: LogReading, attempt: Attempt) -> bool:
@@ -22,9 +30,19 @@ def still_broken(match: Match, reading: LogReading, attempt: Attempt) -> bool:
     rule, ready, line = match.rule, attempt.ready, match.line
     if rule.role is not Role.CAUSE or rule.stage is not Stage.SERVING:
         return False
-    if ready is None or line.key < ready.key or match.traceback is not None or not match.certain:
+    if ready is None or line.key < ready.key or not match.certain:
         return False
+    if match.traceback is not None:
+        return _ends_thread(match) and not _works_after(line, reading, attempt, _ANSWERS)
     return not _works_after(line, reading, attempt)
+
+
+def _ends_thread(match: Match) -> bool:
+    """Does the traceback go out of a thread other than the main one, which it then ended?"""
+    frames = match.traceback.frames if match.traceback is not None else ()
+    return (
+        bool(frames) and frames[0].function == "_bootstrap_inner" and frames[0].path.endswith("threading.py")
+    )
 
 
 def without_symptoms(matches: Sequence[Match]) -> tuple[Match, ...]:
@@ -36,7 +54,9 @@ def never_served(matches: Sequence[Match], reading: LogReading, attempt: Attempt
     """The causes where the trouble came again and again, and nothing has been served since the server was ready."""
     ready = attempt.ready
     lines = {m.line.key: m.line for m in matches}
-    if ready is None or len(lines) < AGAIN or _works_after(ready, reading, attempt):
+    if ready is None or len(lines) < AGAIN:
+        return None
+    if not all(_ends_thread(m) for m in matches) and _works_after(ready, reading, attempt):
         return None
     first = without_symptoms(matches)[0]
     failure = Failure(None, (first,), (first.line,), first.line.rank, True, first.line)
@@ -45,9 +65,9 @@ def never_served(matches: Sequence[Match], reading: LogReading, attempt: Attempt
     return Causality((cause,), tuple(line for key, line in sorted(lines.items()) if key != first.line.key))
 
 
-def _works_after(line: Line, reading: LogReading, attempt: Attempt) -> bool:
+def _works_after(line: Line, reading: LogReading, attempt: Attempt, works: re.Pattern[str] = _WORKS) -> bool:
     last = attempt.last[1] if attempt.last[0] == line.file else line.number + LOOKED_AT
     after = reading.hits.window(line.file, line.number + 1, min(last, line.number + LOOKED_AT))
     if last > line.number + LOOKED_AT:
         after += reading.hits.window(line.file, max(line.number + LOOKED_AT, last - LOOKED_AT), last)
-    return any(_WORKS.search(other.body) for other in after)
+    return any(works.search(other.body) for other in after)
