@@ -13,6 +13,7 @@ from mtpdoctor.release import parse_release
 from mtpdoctor.sglang.packages import Missing, module_named, package_of
 from mtpdoctor.sglang.releases import ReleaseFacts, release_facts
 
+_ENVIRONMENT = lazy(r"/(?:site|dist)-packages/|/lib/python3|/sglang/|/sgl-workspace/|/usr/(?:local/)?s?bin/")
 _PIN = lazy(r"\{pin:([\w.-]+)\}")
 
 
@@ -35,8 +36,16 @@ def module_remedies(match: Match, case: Case) -> list[Remedy]:
         if not named and not known_here and not package.known:
             # A compound name is mostly the package's own; one that the release does not ask for is optional.
             optional = case.release is not None and "_" in module
-            return [first, _complete(case)] if optional else [_complete(case), first]
+            asked = _asked_elsewhere(match)
+            return [first, _complete(case)] if optional or asked else [_complete(case), first]
     return [first] if named else [first, _complete(case)]
+
+
+def _asked_elsewhere(match: Match) -> bool:
+    """Does the program around SGLang import it, from a checkout of its own? SGLang's requirements do not name it then."""
+    frames = match.traceback.frames if match.traceback is not None else ()
+    last = next((f.path for f in reversed(frames) if not f.path.startswith("<")), "")
+    return last.startswith("/") and _ENVIRONMENT.search(last) is None
 
 
 def _of_row(missing: Missing, release: ReleaseFacts, case: Case) -> Remedy:
