@@ -126,6 +126,19 @@ _PLACES: tuple[tuple[str, str, str | None], ...] = (
     (r"lora/backend/chunked|csgmv", LORA, "csgmv"),
     (r"lora/triton_ops|lora/backend/triton", LORA, "triton"),
     (r"/aiter/", ATTENTION, "aiter"),
+    # files of the kernels themselves, as a line without a traceback names them
+    (r"trtllm[_/]?fmha|fmha\w*[Rr]unner|trtllm_gen", ATTENTION, "trtllm_mha"),
+    (r"cutlass_mla|sm100_mla", ATTENTION, "cutlass_mla"),
+    (r"FlashMLA/|flash_fwd_mla|splitkv_mla", ATTENTION, "flashmla"),
+    (r"DeepEP/|deep_ep/|kernels/(?:intranode|internode)(?:_ll)?\.cu|nvshmem", A2A, "deepep"),
+    (r"(?:moe|grouped_mm|grouped_gemm)\w*\.cuh?\b|csrc/moe/|group_gemm", MOE, None),
+    (r"(?:nvfp4|fp4)\w*\.cuh?\b", FP4, None),
+    (r"(?:fp8|blockwise|scaled_mm)\w*\.cuh?\b|csrc/gemm/", FP8, "cutlass"),
+    (
+        r"flashinfer/\S*(?:attention|prefill|decode|mla|page|cascade|pod)\S*\.(?:cuh?|h)\b",
+        ATTENTION,
+        "flashinfer",
+    ),
 )
 _COMPILED = [(lazy(pattern), dest, value) for pattern, dest, value in _PLACES]
 _SPARSE = lazy(r"attention/(?:nsa|dsa|deepseek_v4|dsv4|minimax_sparse)(?:_\w+|/|\b)")
