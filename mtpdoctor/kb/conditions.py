@@ -165,6 +165,8 @@ def _one_of(fact: str, node: Node, line: int) -> Condition:
 def _equal(fact: str, node: Node, line: int) -> Condition:
     if isinstance(node.value, str) and node.value in ("absent", "present"):
         return Condition(node.value, fact)
+    if node.value == "unknown-ok":
+        raise ConditionError(f"{fact}: unknown-ok stands in a list, beside another value", line)
     if is_version_fact(fact) and node.raw.startswith(_RANGE_START):
         try:
             ReleaseRange.parse(node.raw)

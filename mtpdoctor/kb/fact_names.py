@@ -173,4 +173,6 @@ def fact_words(name: str) -> str:
         return f"the memory sum's {rest.replace('_', ' ')}"
     if prefix == "log":
         return f"the log's {rest.replace('_', ' ')}"
+    if prefix == "capture":
+        return f'"{rest.replace("_", " ")}" of the message'
     return rest or name

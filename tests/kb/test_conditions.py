@@ -118,6 +118,10 @@ def test_only_facts_that_decide_are_named() -> None:
         ({"flag.disable_radix_cache": "absent"}, "--disable-radix-cache is not given"),
         ({"flag.tp_size": {"not_in": [1, 2]}}, "--tp-size is not 1 or 2"),
         ({"host.platform": ["cuda", "unknown-ok"]}, "the platform is cuda"),
+        (
+            {"capture.built": {"le": "$capture.held"}},
+            '"built" of the message is at most "held" of the message',
+        ),
         ({"release": ">=0.5.14"}, "the SGLang release is >=0.5.14"),
         ({"model.is_mla": True}, "the model is MLA"),
         ({"model.heads": {"multiple_of": "$flag.tp_size"}}, "the model's heads is a multiple of --tp-size"),
@@ -141,7 +145,7 @@ def test_conditions_are_said_in_words(written: Any, words: str) -> None:
         [], "text", {"any": []}, {"all": {"flag.a": 1}}, {"flag.a": []}, {"flag.a": {}},
         {"flag.a": {"in": 3}},
         {"flag.a": {"matches": "("}}, {"flag.a": {"multiple_of": 1.5}}, {"flag.a": "$nothing"}, {"flag.A": 1},
-        {"release": "newest"}, {"release": ">=new"}, {"flag.a": ["unknown-ok"]}, {"model.head": 1},
+        {"release": "newest"}, {"release": ">=new"}, {"flag.a": ["unknown-ok"]}, {"flag.a": "unknown-ok"}, {"model.head": 1},
         {"host.driver": {"gt": "new"}}, {"flag.a": [None]}, {"flag.a": [[1]]},
     ],
 )  # fmt: skip

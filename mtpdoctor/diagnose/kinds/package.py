@@ -152,14 +152,14 @@ def _whole(case: Case) -> Remedy:
             title="Install SGLang into a fresh environment, or use its image",
             safety=Safety.MANUAL,
             why="pip then chooses versions that belong together",
-            run=("python -m venv fresh", "fresh/bin/pip install sglang"),
+            run=("python -m venv fresh && fresh/bin/pip install sglang",),
         )
     return Remedy(
         title=f"Install SGLang {case.release} into a fresh environment, or use its image",
         safety=Safety.MANUAL,
         why="every package is then of the version that this release was tested with",
         run=(
-            f"fresh/bin/pip install sglang=={case.release}",
+            f"python -m venv fresh && fresh/bin/pip install sglang=={case.release}",
             f"docker pull lmsysorg/sglang:v{case.release}",
         ),
     )
