@@ -58,6 +58,9 @@ def wrapped(command: str, columns: int) -> list[str]:
     return [*lines, current] if current else lines
 
 
+_AROUND = ("docker", "podman", "nerdctl", "srun", "apptainer", "singularity")
+
+
 def diff(old: str | None, new: str | None, edits: Sequence[Edit]) -> list[tuple[str, str]]:
     """What changes, as ("-" | "+", unit) pairs: old and new of one flag beside each other.
 
@@ -65,6 +68,11 @@ def diff(old: str | None, new: str | None, edits: Sequence[Edit]) -> list[tuple[
     """
     if old and new:
         changes = _compare(units(old), units(new))
+        if any(
+            sign == "+" and unit.startswith(_AROUND) for sign, unit in changes
+        ):  # around the server's own command
+            named = {edit.name for edit in edits}
+            changes = [c for c in changes if c[1][:2] == "--" and (c[0] == "-" or _name(c[1]) in named)]
         if changes and len(changes) <= 2 * len(edits) + 2:
             return changes
     return [_as_change(edit) for edit in edits]
