@@ -53,9 +53,17 @@ _OTHER_WAY = {
     "xpu": "build from source with pyproject_xpu.toml as pyproject.toml, after torch from the XPU index",
     "cpu": "build the image of docker/xeon.Dockerfile, or from source with pyproject_cpu.toml as pyproject.toml",
     "musa": "build from source: setup_musa.py of sgl-kernel, then pyproject_other.toml as pyproject.toml, with the extra all_musa",
+    "mps": "build from source: mv python/pyproject_other.toml python/pyproject.toml, then pip install -e \"python[all_mps]\"",
 }  # fmt: skip
 _UPGRADE = lazy(r"Upgrade SGLang to (\d[\w.]*) or later")
-_MAKES = {"rocm": "ROCm", "npu": "Ascend", "xpu": "Intel", "cpu": "CPU", "musa": "Moore Threads"}
+_MAKES = {
+    "rocm": "ROCm",
+    "npu": "Ascend",
+    "xpu": "Intel",
+    "cpu": "CPU",
+    "musa": "Moore Threads",
+    "mps": "Apple",
+}
 _IMAGES_OF = frozenset({"rocm", "npu"})  # the makes that SGLang publishes images for, besides NVIDIA
 _IMAGE = {"rocm": ("docker pull lmsysorg/sglang:latest-rocm",)}
 
@@ -105,7 +113,7 @@ def as_here(fixes: Sequence[Fix], case: Case, cause: Cause) -> tuple[Fix, ...]:
     """The fixes without those that would destroy a fork or are for another make of GPU; what stands in their
     place comes last."""
     build = build_of(case, cause)
-    platform = case.facts.look("host.platform")
+    platform = "mps" if case.facts.look("arg.device") == "mps" else case.facts.look("host.platform")
     out: list[Fix] = []
     instead: list[Fix] = []
     for fix in fixes:
