@@ -51,6 +51,7 @@ FINDINGS = {
     "e_gb10_graph_hang": ("MTP0080",),
     "e_ok_ready_noise": ("MTP0070", "MTP0081"),
     "f_ok_pd_prefill_k8s": ("MTP0058",),
+    "h_ok_retract_jit": ("MTP0086",),
 }
 
 
