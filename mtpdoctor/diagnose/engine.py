@@ -63,6 +63,12 @@ def diagnose(
         broken = never_served(unserved, reading, attempt)
         unserved = () if broken is not None else without_symptoms(unserved)
         outcome, causality = ("failed", broken) if broken is not None else (outcome, causality)
+    if outcome == "ready" and any(e.kind is EventKind.TRACEBACK for e in attempt.events):
+        from mtpdoctor.diagnose.serving import dead_transfers  # a healthy server seldom writes tracebacks
+
+        broken = dead_transfers(reading, attempt, matches)
+        outcome, causality = ("failed", broken) if broken is not None else (outcome, causality)
+        unserved = unserved if broken is None else ()
     causality = Causality(
         tuple(_by_compiler(cause, reading, attempt, matches) for cause in causality.causes),
         causality.consequences,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mtpdoctor.diagnose.causality import Causality, Cause
-from mtpdoctor.diagnose.failures import Failure
+from mtpdoctor.diagnose.causality import Causality, Cause, best_match
+from mtpdoctor.diagnose.failures import Failure, event_lines, keys_of
 from mtpdoctor.kb.types import Match, Role
-from mtpdoctor.log.types import Attempt, Line, LogReading, Stage
+from mtpdoctor.log.types import Attempt, Event, Frame, Line, LogReading, Stage
 from mtpdoctor.patterns import lazy
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ def still_broken(match: Match, reading: LogReading, attempt: Attempt) -> bool:
 
 def _ends_thread(match: Match) -> bool:
     """Does the traceback go out of a thread other than the main one, which it then ended?"""
-    frames = match.traceback.frames if match.traceback is not None else ()
+    return match.traceback is not None and _out_of_thread(match.traceback.frames)
+
+
+def _out_of_thread(frames: Sequence[Frame]) -> bool:
     return (
         bool(frames) and frames[0].function == "_bootstrap_inner" and frames[0].path.endswith("threading.py")
     )
@@ -63,6 +66,31 @@ def never_served(matches: Sequence[Match], reading: LogReading, attempt: Attempt
     ranks = dict.fromkeys(m.line.rank for m in matches if m.rule.id == first.rule.id and m.line.rank)
     cause = Cause(first, failure, first.line, tuple(ranks), (first.line,))
     return Causality((cause,), tuple(line for key, line in sorted(lines.items()) if key != first.line.key))
+
+
+def dead_transfers(reading: LogReading, attempt: Attempt, matches: Sequence[Match]) -> Causality | None:
+    """The cause where threads that hand requests from one server to the other ended one after the other, by an exception
+    that no rule for servers knows, and nobody got an answer since."""
+    ready = attempt.ready
+    if ready is None or attempt.shutdown is not None:
+        return None
+    dead = [e for e in attempt.events if e.line.key > ready.key and _of_transfer(e)]
+    if len(dead) < AGAIN or _works_after(dead[-1].line, reading, attempt, _ANSWERS):
+        return None
+    silent = keys_of(matches, Role.NOISE) | keys_of(matches, Role.CONSEQUENCE)
+    if any(e.line.key in silent for e in dead):
+        return None
+    first = dead[0]
+    known = tuple(m for m in matches if m.rule.role is Role.CAUSE and m.line.key in event_lines(first))
+    failure = Failure(first, known, (first.line,), first.rank, True, first.line)
+    ranks = dict.fromkeys(e.rank for e in dead if e.rank)
+    cause = Cause(best_match(failure), failure, first.line, tuple(ranks), (first.line,))
+    return Causality((cause,), tuple(e.line for e in dead[1:]))
+
+
+def _of_transfer(event: Event) -> bool:
+    frames = event.traceback.frames if event.traceback is not None else ()
+    return _out_of_thread(frames) and any("/sglang/srt/disaggregation/" in frame.path for frame in frames)
 
 
 def _works_after(line: Line, reading: LogReading, attempt: Attempt, works: re.Pattern[str] = _WORKS) -> bool:
