@@ -6,6 +6,7 @@ import re
 
 from mtpdoctor.log import installed as _installed
 from mtpdoctor.log import package_lines as _package_lines
+from mtpdoctor.log.drivers import driver_in
 from mtpdoctor.log.platforms import SAID, platform_said
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.types import Line, Observation
@@ -141,7 +142,6 @@ _SIMPLE: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("host.gpu.free_gib", "is free", lazy(r"of which (\d+(?:\.\d+)? [GMK]iB) is free")),
 )
 # What nvidia-smi and SGLang's own check_env print of the driver.
-_DRIVER = lazy(r"\bDriver Version:\s+(\d{3}\.\d+(?:\.\d+)?)(?:.*\bCUDA Version:\s+(\d+\.\d+))?")
 # Sizes that one line gives in several parts; they are added up.
 _SUMS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("log.kv_gib", "KV Cache is allocated", lazy(r"\b(?:K|V|KV) size: (\d+(?:\.\d+)?) ?G")),
@@ -231,10 +231,10 @@ class Observer:
         for name, literal, pattern in _SIMPLE:
             if literal in text and name not in self._seen and (m := pattern.search(text)):
                 self._note(name, self._number(m[1]), line)
-        if "Driver Version:" in text and (m := _DRIVER.search(text)):
-            self._note("host.driver", m[1], line)
-            if m[2]:
-                self._note("host.cuda_driver", m[2], line)
+        if "host.driver" not in self._seen and (shown := driver_in(text)):
+            self._note("host.driver", shown[0], line)
+            if shown[1]:
+                self._note("host.cuda_driver", shown[1], line)
         if "size: " in text or "Load weight end" in text:
             self._pools(line, text)
         if "Memory pool end" in text and (m := _POOL_END.search(text)):

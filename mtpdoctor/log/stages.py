@@ -35,6 +35,8 @@ _MARKS: tuple[tuple[str, Stage], ...] = (
     ("Load weight end", Stage.WEIGHTS),
     ("checkpoint shards:", Stage.WEIGHTS),
     ("Loading weights took", Stage.WEIGHTS),
+    ("Loading MLX model", Stage.WEIGHTS),  # Apple's, as the next
+    ("MLX model loaded in", Stage.WEIGHTS),
     (" safetensors files: [", Stage.WEIGHTS),  # diffusion pipelines
     ("KV Cache is allocated", Stage.MEMORY_POOL),
     ("Cache VA upper bound", Stage.MEMORY_POOL),

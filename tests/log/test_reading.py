@@ -188,7 +188,15 @@ def test_releases(line: str, release: str | None) -> None:
             "| NVIDIA-SMI 570.195.03             Driver Version: 570.195.03     CUDA Version: 12.8     |",
             {"host.driver": "570.195.03", "host.cuda_driver": "12.8"},
         ),
-        ("CUDA Driver Version: 570.172.08", {"host.driver": "570.172.08"}),
+        ("CUDA Driver Version: 570.172.08", {"host.driver": "570.172.08", "host.cuda_driver": "12.8"}),
+        (
+            "NVIDIA GeForce RTX 5060, 12.0, 575.64.03",
+            {
+                "host.gpu.name": "NVIDIA GeForce RTX 5060",
+                "host.driver": "575.64.03",
+                "host.cuda_driver": "12.9",
+            },
+        ),
         ("Driver version: 6.10.5", {}),
         ("NVIDIA driver on your system is too old", {}),
         ("NVIDIA A New Era of Computing", {}),
