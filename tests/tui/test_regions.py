@@ -113,7 +113,7 @@ def test_rules_are_browsed_searched_and_read(size: tuple[int, int]) -> None:
     async def steps(pilot: Pilot[None]) -> None:
         assert f"{len(knowledge)} rules" in app.text()
         await pilot.press("slash")
-        await pilot.press(*"role:hang nccl first", "enter")
+        await pilot.press(*"role:hang first-collective", "enter")
         await pilot.pause()
         assert "1 hang" in app.text() and "first-collective" in app.text()
         await pilot.press("c")
