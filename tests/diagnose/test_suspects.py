@@ -85,7 +85,9 @@ def test_of_a_native_crash_the_stack_that_python_printed_tells_what_ran() -> Non
         "[2026-08-26 10:05:15] Received sigquit from a child process. It usually means the child failed.\n"
     )
     said = diagnose(reading_from_text(text, knowledge.literals), knowledge).diagnoses[0]
-    assert "Python was in __init__ (/opt/venv/lib/python3.12/site-packages/deep_ep/buffer.py:97)" in said.cause
+    assert (
+        "Python was in __init__ (/opt/venv/lib/python3.12/site-packages/deep_ep/buffer.py:97)" in said.cause
+    )
     named = [f.title for f in said.fixes if "bears its name" in f.why or "runs only with" in f.why]
     assert any("--enable-two-batch-overlap" in title for title in named)
     assert not any("python -X faulthandler" in line for f in said.fixes for line in f.run)
