@@ -80,9 +80,7 @@ def diagnose(
         for i, cause in enumerate(causality.causes)
     )
     if outcome == "unfinished" and reading.is_sglang:
-        from mtpdoctor.diagnose.foretold import (
-            foretold,
-        )  # what lies ahead of a launch that has ended does not count
+        from mtpdoctor.diagnose.foretold import foretold  # of launches without an end
 
         notes = (*notes, *foretold(case, knowledge, attempt))
     return Report(

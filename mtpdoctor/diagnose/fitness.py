@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mtpdoctor.diagnose.installs import sglang_asked
 from mtpdoctor.launch.types import EditOp
 from mtpdoctor.patterns import lazy
 from mtpdoctor.release import release_or_none
@@ -39,9 +40,6 @@ _ASIDE = lazy(r"\bon (?:AMD|ROCm|Ascend|NPUs?|Intel|XPU|NVIDIA|CPU)\b[^;.\n]*")
 _EVERYWHERE = lazy(r"(?i)\b(?:on|for) (?:any|every|all|other) (?:GPU|platform|make)")
 
 
-_AT_LEAST = lazy(r"(?<![\w-])sglang(?:\[[\w,-]*\])?>=(\d[\w.]*)")
-
-
 def fitting(fixes: Sequence[Fix], case: Case) -> tuple[Fix, ...]:
     """The fixes without those for another make of accelerator, with options that this server has not, or that ask for a
     release of SGLang that runs already."""
@@ -68,8 +66,7 @@ def fitting(fixes: Sequence[Fix], case: Case) -> tuple[Fix, ...]:
 
 def _is_met(fix: Fix, release: Release) -> bool:
     """Does it only install at least a release that is not newer than the one in use?"""
-    asked = [found[1] for line in fix.run if (found := _AT_LEAST.search(line))]
-    least = [release_or_none(text) for text in asked]
+    least = [release_or_none(release) for sign, release in sglang_asked(fix.run) if sign == ">="]
     return bool(least) and not fix.edits and all(each is not None and each <= release for each in least)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.preflight import surely_fatal
-from mtpdoctor.diagnose.remedies import launch_facts
+from mtpdoctor.diagnose.proof import launch_facts
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.log.types import Attempt
 

@@ -106,6 +106,12 @@ def gated_by_frames(
     return Gated(tuple(asked.values()), tuple(chosen.values()), tuple(steps))
 
 
+def others_than(fixes: Sequence[Fix], gated: Sequence[Fix]) -> tuple[Fix, ...]:
+    """Those of ``gated`` whose edits none of ``fixes`` makes."""
+    there = {fix.edits for fix in fixes if fix.edits}
+    return tuple(fix for fix in gated if fix.edits not in there)
+
+
 def _gates(frames: Sequence[Frame], release: Release) -> Iterator[tuple[int, Frame, Gate]]:
     own = [frame for frame in reversed(frames) if "sglang/" in frame.path]
     for distance, frame in enumerate(own):

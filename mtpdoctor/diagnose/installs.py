@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.patterns import lazy
 
 _INSTALL = lazy(r"(?:python3? -m |uv )?pip3? install\b")
-_UPGRADES = lazy(r"['\"]?sglang(?:\[[\w,]+\])?(?P<sign>==|>=|~=)(?P<release>\d[\w.]*)")
+_ASKED = lazy(r"(?<![\w-])sglang(?:\[[\w,-]*\])?(==|>=|~=)(\d[\w.]*)")
 # Of a reason that nothing speaks for but that there is a newer release.
 _OPEN = lazy(r"\bis not known\b")
 _TO_NEWEST = lazy(r"Upgrade SGLang (?:from \S+ )?to \S+$")
+
+
+def sglang_asked(commands: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The sign ("==", ">=", "~=") and the release of every sglang that commands install, as they are written."""
+    for line in commands:
+        for found in _ASKED.finditer(line):
+            yield found[1], found[2]
 
 
 def once(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
@@ -56,5 +63,5 @@ def _is_bare_upgrade(fix: Fix) -> bool:
 
 def _needs(fix: Fix) -> bool:
     """Does it upgrade SGLang to a release that it names as the first one that helps?"""
-    found = _UPGRADES.search(" ".join(_commands(fix)))
-    return found is not None and found["sign"] == ">=" and fix.title.startswith("Upgrade SGLang")
+    first = next(sglang_asked(_commands(fix)), None)
+    return first is not None and first[0] == ">=" and fix.title.startswith("Upgrade SGLang")

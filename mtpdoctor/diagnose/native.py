@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Cause
-from mtpdoctor.diagnose.gated import NEAR, gated_by_frames
+from mtpdoctor.diagnose.gated import NEAR, gated_by_frames, others_than
 from mtpdoctor.diagnose.types import Diagnosis
 from mtpdoctor.diagnose.watchdog import place_of
 from mtpdoctor.kb.load import Knowledge
@@ -27,10 +27,7 @@ def as_the_stack_shows(
     fixes = tuple(f for f in diagnosis.fixes if not any("faulthandler" in run for run in f.run))
     if not known:
         gated = gated_by_frames(frames_of(stack), case, knowledge, near=NEAR, what="crashed")
-        there = {fix.edits for fix in fixes if fix.edits}
-        asked = tuple(f for f in gated.asked if f.edits not in there)
-        chosen = tuple(f for f in gated.chosen if f.edits not in there)
-        fixes = (*asked, *fixes, *chosen)
+        fixes = (*others_than(fixes, gated.asked), *fixes, *others_than(fixes, gated.chosen))
     return replace(diagnosis, cause=told, fixes=fixes or diagnosis.fixes)
 
 

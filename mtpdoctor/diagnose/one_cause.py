@@ -41,6 +41,11 @@ def diagnosed(
     return _with_needs(diagnosis, case, attempt)
 
 
+def _is_known(cause: Cause) -> bool:
+    """Does a rule know this very failure, not its kind only?"""
+    return cause.match is not None and not cause.match.rule.generic
+
+
 def _each_once(diagnosis: Diagnosis) -> Diagnosis:
     if sum(bool(fix.run) for fix in diagnosis.fixes) < 2:
         return diagnosis
@@ -165,7 +170,7 @@ def _for_this_build(
     fixes = tuple(
         fix if (run := filled_in(fix.run, case)) == fix.run else replace(fix, run=run) for fix in fixes
     )
-    if cause.match is None or cause.match.rule.generic:
+    if not _is_known(cause):
         from mtpdoctor.diagnose.native import frames_at_death
         from mtpdoctor.diagnose.ranking import ranked
         from mtpdoctor.diagnose.suspects import with_suspects
@@ -189,7 +194,7 @@ def _as_shown(
     reading: LogReading,
     attempt: Attempt,
 ) -> Diagnosis:
-    known = cause.match is not None and not cause.match.rule.generic
+    known = _is_known(cause)
     if "atchdog" in diagnosis.root.body:
         from mtpdoctor.diagnose.watchdog import as_the_log_shows  # few failures are ended by it
 

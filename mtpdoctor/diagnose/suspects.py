@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 FILE = "advice/suspects.json"
 MOST = 2
 LEAST = 0.25  # share from which on an option is worth a launch without it
+_LOSES = "gives up what the option was for"
 WEIGHT = 2  # launches that the share of its family is worth
 # Features, by their destination: other options say what to serve, where, or how much; without them it is another server.
 _FEATURE = (
@@ -119,24 +120,24 @@ def _without(spec: FlagSpec, seen: Seen | None) -> Remedy:
         if seen is not None and seen.at_fault
         else "few launches ask for it, and features that are seldom used fail more often"
     )
-    return Remedy(
-        title=f"Try without {spec.name}",
-        safety=Safety.RISKY,
-        why=f"nothing in the log speaks for it, but {told}",
-        edits=(EditTemplate("remove", spec.name),),
-        risk="gives up what the option was for; a guess from experience",
-    )
+    risk = f"{_LOSES}; a guess from experience"
+    return _try_without(spec, f"nothing in the log speaks for it, but {told}", risk)
 
 
 def _of_namesake(name: Namesake, spec: FlagSpec) -> Remedy:
     frame = name.frame
     file = "/".join(frame.path.rsplit("/", 3)[1:]) or frame.path
+    why = f"what failed ({frame.function}, {file}) bears its name; that the option leads there is not read off the source"
+    return _try_without(spec, why, _LOSES)
+
+
+def _try_without(spec: FlagSpec, why: str, risk: str) -> Remedy:
     return Remedy(
         title=f"Try without {spec.name}",
         safety=Safety.RISKY,
-        why=f"what failed ({frame.function}, {file}) bears its name; that the option leads there is not read off the source",
+        why=why,
         edits=(EditTemplate("remove", spec.name),),
-        risk="gives up what the option was for",
+        risk=risk,
     )
 
 

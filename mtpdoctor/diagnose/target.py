@@ -7,10 +7,10 @@ on 580 and newer).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from re import Pattern
+from collections.abc import Iterable, Iterator, Sequence
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.installs import sglang_asked
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.log.types import Attempt
@@ -20,7 +20,6 @@ from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.releases import known_releases, release_facts
 from mtpdoctor.sglang.torch_versions import cuda_of, python_since
 
-_INSTALLS = lazy(r"(?<![\w-])sglang(?:\[[\w,-]*\])?(?:==|>=)(\d[\w.]*)")
 _RELEASE = lazy(r"(?<![\w.])(0\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)(?![\w.]*\d)")
 _PYTHON = lazy(r"/python3\.(\d+)/(?:site|dist)-packages/sglang/")
 _DRIVERS = {12: 525, 13: 580}  # the least major version of the driver, by that of CUDA
@@ -29,14 +28,14 @@ _DRIVERS = {12: 525, 13: 580}  # the least major version of the driver, by that 
 def with_needs(fixes: Sequence[Fix], case: Case, attempt: Attempt) -> tuple[Fix, ...]:
     """The fixes, with a note on those whose release does not run on this driver or Python, and the newest one that does in
     the commands of those that only ask for a newer one."""
-    if not any(_INSTALLS.search(line) for fix in fixes for line in fix.run):
+    if not any(True for fix in fixes for _ in sglang_asked(fix.run)):
         return tuple(fixes)
     driver, python = _driver(case), _python(attempt)
     return tuple(_fitted(fix, driver, python, case) for fix in fixes)
 
 
 def _fitted(fix: Fix, driver: str | None, python: int | None, case: Case) -> Fix:
-    wanted = max(_releases(" ".join(fix.run), _INSTALLS), default=None)
+    wanted = max(_read(release for sign, release in sglang_asked(fix.run) if sign != "~="), default=None)
     unmet = tuple(_unmet(wanted, driver, python)) if wanted is not None else ()
     if wanted is None or not unmet:
         return fix
@@ -44,18 +43,15 @@ def _fitted(fix: Fix, driver: str | None, python: int | None, case: Case) -> Fix
     if newest is None:
         return replace(fix, notes=(*fix.notes, said))
     said += f"; the newest release for what is there is {newest}"
-    asked = max(_releases(f"{fix.title} {fix.why}", _RELEASE), default=newest)
+    asked = max(_read(_RELEASE.findall(f"{fix.title} {fix.why}")), default=newest)
     run = fix.run
     if wanted == known_releases()[-1] and asked <= newest:
         run = tuple(line.replace(f"sglang=={wanted}", f"sglang=={newest}") for line in run)
     return replace(fix, run=run, notes=(*fix.notes, said))
 
 
-def _releases(text: str, pattern: Pattern[str]) -> Iterator[Release]:
-    for found in pattern.finditer(text):
-        release = release_or_none(found[1])
-        if release is not None:
-            yield release
+def _read(releases: Iterable[str]) -> Iterator[Release]:
+    return (release for text in releases if (release := release_or_none(text)) is not None)
 
 
 def _unmet(release: Release, driver: str | None, python: int | None) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.gated import gated_by_frames
+from mtpdoctor.diagnose.gated import gated_by_frames, others_than
 from mtpdoctor.diagnose.types import Diagnosis, Fix
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.launch.types import EditOp
@@ -75,12 +75,11 @@ def _with_gated(
     fixes: tuple[Fix, ...], stacks: Sequence[Stack], case: Case, knowledge: Knowledge
 ) -> tuple[Fix, ...]:
     """In front: without what was asked for and alone lets the code run in which a rank stands."""
-    there = {fix.edits for fix in fixes if fix.edits}
     new: dict[str, Fix] = {}
     for stack in stacks:
-        for fix in gated_by_frames(frames_of(stack), case, knowledge, what="waits").asked:
-            if fix.edits not in there:
-                new.setdefault(fix.title, fix)
+        gated = gated_by_frames(frames_of(stack), case, knowledge, what="waits")
+        for fix in others_than(fixes, gated.asked):
+            new.setdefault(fix.title, fix)
     return (*tuple(new.values())[:MOST], *fixes)
 
 

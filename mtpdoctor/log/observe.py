@@ -141,7 +141,6 @@ _SIMPLE: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("log.oom_wanted_gib", "Tried to allocate", lazy(r"Tried to allocate (\d+(?:\.\d+)? [GMK]iB)")),
     ("host.gpu.free_gib", "is free", lazy(r"of which (\d+(?:\.\d+)? [GMK]iB) is free")),
 )
-# What nvidia-smi and SGLang's own check_env print of the driver.
 # Sizes that one line gives in several parts; they are added up.
 _SUMS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("log.kv_gib", "KV Cache is allocated", lazy(r"\b(?:K|V|KV) size: (\d+(?:\.\d+)?) ?G")),

@@ -41,10 +41,8 @@ def cuda_of(version: str) -> str | None:
 
 def python_since(release: Release) -> int | None:
     """The least minor version of Python 3 that the wheels of a release of SGLang ask for."""
-    asked = {parse_release(since): int(minor) for since, minor in _table()["sglang_python"].items()}
-    return max(((since, minor) for since, minor in asked.items() if since <= release), default=(None, None))[
-        1
-    ]
+    asked = [(parse_release(since), int(minor)) for since, minor in _table()["sglang_python"].items()]
+    return max((minor for since, minor in asked if since <= release), default=None)
 
 
 def anywhere() -> frozenset[str]:
