@@ -151,12 +151,14 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """``release``: the first one in which it differs. ``sure``: with it this failure is not possible any more. ``rank``: 0 best."""
+    """``release``: the first one in which it differs. ``sure``: with it this failure is not possible any more. ``rank``: 0 best.
+    ``gone``: the very line that fails is not there any more."""
 
     release: Release
     how: str
     rank: int
     sure: bool = False
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +308,9 @@ def _of_line(
     gone = gone_from(folder, file, frame.function, code, release)
     if gone is not None:
         if distance == 0:
-            yield Evidence(gone, f"the very line that fails, in {place}, is gone from {gone} on", 1)
+            yield Evidence(
+                gone, f"the very line that fails, in {place}, is gone from {gone} on", 1, gone=True
+            )
         elif code.endswith(")"):
             yield Evidence(gone, f"the call in {place} is another from {gone} on", 3)
 

@@ -155,7 +155,7 @@ def _of_programming(cause: Cause) -> bool:
 
 
 def _mended_later(cause: Cause, case: Case) -> tuple[Fix, ...]:
-    from mtpdoctor.diagnose.later import mended_fixes  # reads tables that most failures do not need
+    from mtpdoctor.diagnose.upgrading import mended_fixes  # reads tables that most failures do not need
 
     return mended_fixes(root_traceback(cause), case)
 

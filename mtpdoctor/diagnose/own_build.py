@@ -55,7 +55,7 @@ _OTHER_WAY = {
     "musa": "build from source: setup_musa.py of sgl-kernel, then pyproject_other.toml as pyproject.toml, with the extra all_musa",
     "mps": "build from source: mv python/pyproject_other.toml python/pyproject.toml, then pip install -e \"python[all_mps]\"",
 }  # fmt: skip
-_UPGRADE = lazy(r"Upgrade SGLang to (\d[\w.]*) or later")
+_UPGRADE = lazy(r"Upgrade SGLang (?:from \S+ )?to (\d[\w.]*) or later")
 _MAKES = {
     "rocm": "ROCm",
     "npu": "Ascend",

@@ -12,19 +12,12 @@ from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Cause
 from mtpdoctor.diagnose.failures import PEER_ENDED
 from mtpdoctor.diagnose.gated import NOTHING, Gated, gated_fixes
-from mtpdoctor.diagnose.later import (
-    last_resort,
-    later_fixes,
-    outlook_of,
-    own_frames,
-    releases_here,
-    sentence,
-    site_of,
-)
+from mtpdoctor.diagnose.later import outlook_of, own_frames, releases_here, site_of
 from mtpdoctor.diagnose.proof import prove
 from mtpdoctor.diagnose.remedies import diff_of
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import deciding_frame, root_traceback
+from mtpdoctor.diagnose.upgrading import last_resort, later_fixes, sentence
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.types import Safety

@@ -21,6 +21,7 @@ from mtpdoctor.sglang.releases import known_releases, release_facts
 from mtpdoctor.sglang.torch_versions import cuda_of, python_since
 
 _RELEASE = lazy(r"(?<![\w.])(0\.\d+\.\d+(?:\.?(?:post|rc)\d+)?)(?![\w.]*\d)")
+_LATER = lazy(r"(?<![\w-])sglang(?:\[[\w,-]*\])?>=\d[\w.]*(?!\s*,)")
 _PYTHON = lazy(r"/python3\.(\d+)/(?:site|dist)-packages/sglang/")
 _DRIVERS = {12: 525, 13: 580}  # the least major version of the driver, by that of CUDA
 
@@ -37,8 +38,10 @@ def with_needs(fixes: Sequence[Fix], case: Case, attempt: Attempt) -> tuple[Fix,
 def _fitted(fix: Fix, driver: str | None, python: int | None, case: Case) -> Fix:
     wanted = max(_read(release for sign, release in sglang_asked(fix.run) if sign != "~="), default=None)
     unmet = tuple(_unmet(wanted, driver, python)) if wanted is not None else ()
-    if wanted is None or not unmet:
+    if wanted is None:
         return fix
+    if not unmet:
+        return _bounded(fix, wanted, driver, python)
     said, newest = "; ".join(unmet), _newest_that_runs(wanted, driver, python, case)
     if newest is None:
         return replace(fix, notes=(*fix.notes, said))
@@ -48,6 +51,19 @@ def _fitted(fix: Fix, driver: str | None, python: int | None, case: Case) -> Fix
     if wanted == known_releases()[-1] and asked <= newest:
         run = tuple(line.replace(f"sglang=={wanted}", f"sglang=={newest}") for line in run)
     return replace(fix, run=run, notes=(*fix.notes, said))
+
+
+def _bounded(fix: Fix, wanted: Release, driver: str | None, python: int | None) -> Fix:
+    """``wanted`` runs here; "or later" would install the newest, which may not: then up to the last one that does."""
+    newest = known_releases()[-1]
+    unmet = tuple(_unmet(newest, driver, python)) if newest > wanted else ()
+    if not unmet or all(sign != ">=" for sign, _ in sglang_asked(fix.run)):
+        return fix
+    last = next(r for r in reversed(known_releases()) if r == wanted or not any(_unmet(r, driver, python)))
+    run = tuple(_LATER.sub(rf"\g<0>,<={last}", line) for line in fix.run)
+    return replace(
+        fix, run=run, notes=(*fix.notes, f"{unmet[0]}; the newest release for what is there is {last}")
+    )
 
 
 def _read(releases: Iterable[str]) -> Iterator[Release]:

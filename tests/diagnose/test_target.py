@@ -61,6 +61,22 @@ def test_the_newest_release_that_runs_there(
     )
 
 
+def test_or_later_ends_with_the_last_release_that_runs_there() -> None:
+    """ "or later" would install the newest one: its torch is for CUDA 13."""
+    text = SMI.format(driver="570.195.03") + FAILS.format(release="0.4.8.post1", python=12)
+    text = text.partition("Traceback")[0] + (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/envs/s/lib/python3.12/site-packages/sglang/srt/server_args.py", line 400, in __post_init__\n'
+        "    assert (\n"
+        "AssertionError: DeepEP MoE `auto` mode is not supported with DP Attention.\n"
+    )
+    knowledge = load_knowledge()
+    found = diagnose(reading_from_text(text, knowledge.literals), knowledge).diagnoses[0]
+    (fix,) = [f for f in found.fixes if f.title == "Upgrade SGLang from 0.4.8.post1 to 0.4.9 or later"]
+    assert fix.run == ('pip install --upgrade "sglang>=0.4.9,<=0.5.10.post1"',)
+    assert "the newest release for what is there is 0.5.10.post1" in fix.notes[-1]
+
+
 def test_where_nothing_newer_runs_there_the_command_stays_and_says_so() -> None:
     fix = upgrade("570.195.03", release="0.5.14")
     assert "pip install sglang==0.5.23" in fix.run

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.evidence import Refused, refused_call
-from mtpdoctor.diagnose.later import later_remedies, outlook_of, own_frames
+from mtpdoctor.diagnose.later import outlook_of, own_frames
+from mtpdoctor.diagnose.upgrading import later_remedies
 from mtpdoctor.kb.types import Match, Remedy, Safety
 from mtpdoctor.log.types import Traceback
 from mtpdoctor.paths import releases_folder

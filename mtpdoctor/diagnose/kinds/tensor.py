@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.later import development, own_frames, releases_here
+from mtpdoctor.diagnose.later import own_frames, releases_here
 from mtpdoctor.diagnose.tensor_names import ADAPTER, DRAFT, NORM, saved_by, telling_parts
+from mtpdoctor.diagnose.upgrading import development
 from mtpdoctor.kb.types import Match, Remedy, Safety
 from mtpdoctor.log.types import Frame
 from mtpdoctor.paths import releases_folder

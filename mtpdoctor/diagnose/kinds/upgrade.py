@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.failures import PEER_ENDED
-from mtpdoctor.diagnose.later import development, later_remedies, outlook_of
+from mtpdoctor.diagnose.later import outlook_of
+from mtpdoctor.diagnose.upgrading import development, later_remedies
 from mtpdoctor.kb.types import Match, Remedy, Role, Safety
 from mtpdoctor.sglang.releases import known_releases
 
