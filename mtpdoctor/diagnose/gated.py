@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.remedies import fix_of
 from mtpdoctor.diagnose.types import Fix
+from mtpdoctor.diagnose.unknown import is_own
 from mtpdoctor.diagnose.workable import can_work
 from mtpdoctor.facts import UNKNOWN, Source
 from mtpdoctor.kb.load import Knowledge
@@ -87,11 +88,11 @@ def gated_by_frames(
     asked: dict[str, Fix] = {}
     chosen: dict[str, Fix] = {}
     steps: list[str] = []
-    for distance, frame, gate in _gates(frames, case.release):
+    for distance, frame, gate in gates_on(frames, case.release):
         name = gate.name
         if name in asked or name in chosen:
             continue
-        by_command = _asked_for(gate, case)
+        by_command = asked_for(gate, case)
         if not by_command and distance >= near:
             continue
         if len(asked if by_command else chosen) >= (MAX_ASKED if by_command else MAX_CHOSEN):
@@ -112,25 +113,26 @@ def others_than(fixes: Sequence[Fix], gated: Sequence[Fix]) -> tuple[Fix, ...]:
     return tuple(fix for fix in gated if fix.edits not in there)
 
 
-def _gates(frames: Sequence[Frame], release: Release) -> Iterator[tuple[int, Frame, Gate]]:
-    own = [frame for frame in reversed(frames) if "sglang/" in frame.path]
+def gates_on(frames: Sequence[Frame], release: Release) -> Iterator[tuple[int, Frame, Gate]]:
+    """Own frames, the nearest to the exception first with its distance, and what each runs under."""
+    own = [frame for frame in reversed(frames) if is_own(frame.path)]
     for distance, frame in enumerate(own):
         for gate in gates_of_frame(releases_folder(), frame.path, frame.function, frame.code, release):
             yield distance, frame, gate
 
 
-def _option(gate: Gate, case: Case) -> FlagSpec | None:
+def option_of(gate: Gate, case: Case) -> FlagSpec | None:
     spec = flag_table(case.release).by_dest(gate.name)
     return spec if spec is not None and spec.refused is None else None
 
 
-def _asked_for(gate: Gate, case: Case) -> bool:
+def asked_for(gate: Gate, case: Case) -> bool:
     """Is it in the command that the gate is open?"""
     if gate.name.startswith("$"):
         fact = case.facts.fact(f"env.{gate.name[1:]}")
         return fact is not None and str(fact.value).lower() not in ("", "0", "false", "none")
     typed = case.facts.look(f"flag.{gate.name}")
-    if typed in (UNKNOWN, None, False) or _option(gate, case) is None:
+    if typed in (UNKNOWN, None, False) or option_of(gate, case) is None:
         return False
     return (
         gate.how == ON
@@ -158,7 +160,7 @@ def _ways(gate: Gate, asked: bool, case: Case) -> Iterator[_Way]:
     if gate.name.startswith("$"):
         yield from _of_variable(gate, asked, case)
         return
-    spec = _option(gate, case)
+    spec = option_of(gate, case)
     if spec is None:
         return
     if gate.how == OFF:

@@ -9,7 +9,7 @@ import re
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.evidence import OUTER, Evidence, evidence_of, sure_evidence
-from mtpdoctor.diagnose.unknown import deciding_frame
+from mtpdoctor.diagnose.unknown import deciding_frame, is_own
 from mtpdoctor.log.types import Frame, Traceback
 from mtpdoctor.paths import releases_folder
 from mtpdoctor.records import dataclass, replace
@@ -155,7 +155,7 @@ def own_frames(traceback: Traceback | None, count: int = NEAR) -> list[Frame]:
     if traceback is None or not traceback.frames:
         return []
     last = deciding_frame(traceback)
-    own = [f for f in traceback.frames if "sglang/" in f.path and not f.function.startswith("<lambda")]
+    own = [f for f in traceback.frames if is_own(f.path) and not f.function.startswith("<lambda")]
     if last not in own:
         return []
     return own[::-1][:count]

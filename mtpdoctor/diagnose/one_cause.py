@@ -19,6 +19,7 @@ from mtpdoctor.records import replace
 if TYPE_CHECKING:
     from mtpdoctor.diagnose.advice import Advice
     from mtpdoctor.diagnose.raise_site import SourceSays
+    from mtpdoctor.diagnose.reached import Reached
 
 UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
 ABOUT_MODELS = ("architecture", "model-type")  # remedies worked out from what releases know of models
@@ -64,17 +65,19 @@ def _with_needs(diagnosis: Diagnosis, case: Case, attempt: Attempt) -> Diagnosis
 
 
 def _unknown(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge: Knowledge) -> Diagnosis:
-    from mtpdoctor.diagnose.unknown import cause_of, next_steps, title_of
+    from mtpdoctor.diagnose.unknown import next_steps
+    from mtpdoctor.diagnose.unknown_cause import cause_of, title_of
 
     said = _tables_say(cause, case, knowledge)
+    reached = _reached(cause, case)
     advice = _advice(cause, case, knowledge, ())
     fixes = _with_gated((*(said.fixes if said else ()), *advice.fixes), said)
     fixes = _with_printed(fixes, cause, case, knowledge)
     return Diagnosis(
         rule=None,
-        title=title_of(cause),
+        title=title_of(cause, reached, refuses=said is not None and said.refuses),
         confidence=UNKNOWN_CONFIDENCE,
-        cause=cause_of(cause),
+        cause=cause_of(cause, reached, said.asks if said is not None else ""),
         misleading=None,
         root=cause.root,
         ranks=cause.ranks,
@@ -102,7 +105,7 @@ def _by_rule(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge
         confidence=round(match.confidence, 2),
         cause=with_facts(fill(rule.cause, facts, match.captures), match, case)
         + _if_it_is(match, case)
-        + _whose_code(rule, cause),
+        + _whose_code(rule, cause, case),
         misleading=fill(rule.misleading, facts, match.captures) if rule.misleading else None,
         root=cause.root,
         ranks=cause.ranks,
@@ -138,14 +141,21 @@ def _completed(
     return fixes, steps if fixes or steps else _where_to_look(cause, case)
 
 
-def _whose_code(rule: Rule, cause: Cause) -> str:
-    """Where a rule knows the kind of a failure only: which of SGLang's functions failed, at what."""
-    if not rule.generic or any(remedy.generate == "callee" for remedy in rule.remedies):
+def _whose_code(rule: Rule, cause: Cause, case: Case) -> str:
+    """Where a rule knows the kind of a failure only: which part of SGLang failed, at what, and what leads there."""
+    if not rule.generic or asks_memory(rule) or any(r.generate == "callee" for r in rule.remedies):
         return ""
-    from mtpdoctor.diagnose.unknown import whose_code
+    from mtpdoctor.diagnose.unknown_cause import AS_TOLD, whose_code
 
-    said = whose_code(cause)
-    return f" {said}" if said.startswith("It is an error of programming") else ""
+    said = (whose_code(cause).removesuffix(AS_TOLD).rstrip(), str(_reached(cause, case)))
+    return "".join(f" {sentence}" for sentence in said if sentence)
+
+
+def _reached(cause: Cause, case: Case) -> Reached:
+    from mtpdoctor.diagnose.reached import reached_by  # reads tables that a known failure does not need
+
+    traceback = root_traceback(cause)
+    return reached_by(traceback.frames if traceback is not None else (), case)
 
 
 def _of_programming(cause: Cause) -> bool:

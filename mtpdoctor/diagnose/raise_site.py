@@ -23,7 +23,8 @@ from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.types import Safety
 from mtpdoctor.log.types import Traceback
 from mtpdoctor.paths import releases_folder
-from mtpdoctor.records import dataclass
+from mtpdoctor.patterns import lazy
+from mtpdoctor.records import dataclass, replace
 from mtpdoctor.sglang.flags import FlagTable, flag_table
 from mtpdoctor.sglang.guard_facts import OPEN
 from mtpdoctor.sglang.guards import (
@@ -42,6 +43,7 @@ from mtpdoctor.sglang.source import find_source
 from mtpdoctor.sglang.templates import show
 
 MAX_FIXES = 3
+_VAGUE = lazy(r"a computed value|something else")
 MAX_GUARDS = 4
 
 
@@ -56,6 +58,8 @@ class SourceSays:
     last: tuple[Fix, ...] = ()  # where there is no other fix at all
     first: tuple[Fix, ...] = ()  # the upgrade to a release that changed the very thing that fails
     gated: Gated = NOTHING  # edits of the options that let the failing code run
+    asks: str = ""  # a sentence on the conditions of the check that refuses
+    refuses: bool = False  # it is a check of SGLang's own that says so
 
 
 def tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:
@@ -68,22 +72,26 @@ def tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | N
     else:
         site = _as_site(found, table)
         said = SourceSays(
-            (_where(found), *_sentences(site, case, table)), _fixes(site, case, knowledge, table)
+            (_where(found), *_sentences(site, case, table)),
+            _fixes(site, case, knowledge, table),
+            asks=_asks(site, case, table),
+            refuses=found.pieces != ("",),
         )
     gated = NOTHING if PEER_ENDED.search(cause.root.body) else gated_fixes(traceback, case, knowledge)
     outlook = outlook_of(traceback, cause.root.body, case)
     steps = (*(said.steps if said is not None else ()), *gated.steps)
     if outlook is None:
-        return (
-            SourceSays(steps, said.fixes if said else (), gated=gated)
-            if said or gated is not NOTHING
-            else None
-        )
+        if said is None and gated is NOTHING:
+            return None
+        return replace(said or SourceSays((), ()), steps=steps, gated=gated)
     if outlook.speaks or outlook.here:
         steps = (*steps, sentence(outlook))
     later = later_fixes(outlook, case)
     first, later = (later[:1], later[1:]) if outlook.concerned else ((), later)
-    return SourceSays(steps, said.fixes if said else (), later, last_resort(outlook), first, gated)
+    return replace(
+        said or SourceSays((), ()),
+        steps=steps, later=later, last=last_resort(outlook), first=first, gated=gated,
+    )  # fmt: skip
 
 
 def source_says(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | None:
@@ -93,7 +101,12 @@ def source_says(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | 
         return None
     table = flag_table(case.release)
     where = f"it is raised in {site.file}:{site.line}, {site.function}: {site.code}"
-    return SourceSays((where, *_sentences(site, case, table)), _fixes(site, case, knowledge, table))
+    return SourceSays(
+        (where, *_sentences(site, case, table)),
+        _fixes(site, case, knowledge, table),
+        asks=_asks(site, case, table),
+        refuses=True,
+    )
 
 
 def _in_table(traceback: Traceback | None, said: str, case: Case) -> TableSite | None:
@@ -181,6 +194,20 @@ def _sentences(site: RaiseSite, case: Case, table: FlagTable) -> tuple[str, ...]
     if fields:
         steps.append("these fields of config.json decide it: " + ", ".join(fields))
     return tuple(steps)
+
+
+def _asks(site: RaiseSite, case: Case, table: FlagTable) -> str:
+    """The conditions of the check, with the values here; "" where none is known."""
+    guards = [words for words in guard_words(site, table)[-MAX_GUARDS:] if not _VAGUE.search(words)]
+    if not guards:
+        return ""
+    here = []
+    for spec in flags_read(site, table):
+        fact = case.facts.fact(f"arg.{spec.dest}")
+        if fact is not None and fact.value is not None:
+            here.append(f"{spec.name} is {fact.value}")
+    known = f" (here {', '.join(here)})" if here else ""
+    return f"SGLang refuses it when {', and '.join(guards)}{known}."
 
 
 def _variable(name: str, case: Case) -> str:

@@ -1,4 +1,4 @@
-"""What to say and where to look when no rule knows a failure. Never a guess."""
+"""Where to look when no rule knows a failure, and the traceback that counts. Never a guess."""
 
 from __future__ import annotations
 
@@ -8,70 +8,6 @@ from mtpdoctor.diagnose.failures import chain
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.log.types import EventKind, Frame, Traceback
 from mtpdoctor.patterns import lazy
-
-
-def title_of(cause: Cause) -> str:
-    """The exception by its type, or the kind of event, and nothing that is not in the log."""
-    event = cause.failure.event
-    if event is None:
-        return "A failure no rule knows"
-    traceback = root_traceback(cause)
-    if traceback is not None and traceback.type:
-        return f"{traceback.type} at {event.stage.value}, which no rule knows"
-    names = {
-        EventKind.ARGPARSE: "The command line was refused",
-        EventKind.NATIVE: "A crash in native code",
-        EventKind.CUDA: "A GPU error",
-        EventKind.OOM_KILL: "Killed by the kernel for memory",
-        EventKind.EXIT: "A process ended",
-    }
-    return f"{names.get(event.kind, 'An error')} at {event.stage.value}, which no rule knows"
-
-
-def cause_of(cause: Cause) -> str:
-    """What the traceback alone tells of the cause: whose code failed, and at what. No guess at the reason."""
-    return f"{UNKNOWN_CAUSE} {whose_code(cause)}".rstrip()
-
-
-def whose_code(cause: Cause) -> str:
-    """The function that failed and its line, where it is SGLang's own or called by it; "" where nothing is known."""
-    traceback = root_traceback(cause)
-    if traceback is None or not traceback.frames:
-        return ""
-    last, own = traceback.frames[-1], deciding_frame(traceback)
-    if "sglang/" not in own.path:
-        return ""
-    place = f"{own.function} ({own.path[own.path.rfind('sglang/') :].removeprefix('sglang/')})"
-    code = f' at "{own.code}"' if own.code else ""
-    kind, said = traceback.type.rsplit(".", 1)[-1], " ".join(traceback.message.split())
-    if own is not last:
-        found = _PACKAGE.search(last.path)
-        where = f"in {found[1]}" if found else "outside of SGLang"
-        return f"It was raised {where}, which {place} called{code}. What it says is the reason as far as the log tells."
-    if kind not in PROGRAMMING and "values to unpack" not in said:
-        return ""
-    why = " Something that should have been there is None." if _NONE.search(said) else ""
-    return (
-        f"It is an error of programming in SGLang's own code: {place} meets a case that it was not written for "
-        f"(this model, option or platform){code}.{why}"
-    )
-
-
-UNKNOWN_CAUSE = "No rule knows this failure. The line above is the earliest error that nothing else explains."
-PROGRAMMING = frozenset(
-    [
-        "AttributeError",
-        "TypeError",
-        "KeyError",
-        "NameError",
-        "UnboundLocalError",
-        "IndexError",
-        "ZeroDivisionError",
-        "RecursionError",
-    ]
-)
-_PACKAGE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
-_NONE = lazy(r"'?NoneType'?")
 
 
 def root_traceback(cause: Cause) -> Traceback | None:
@@ -116,5 +52,15 @@ def next_steps(cause: Cause, case: Case) -> tuple[str, ...]:
 
 def deciding_frame(traceback: Traceback) -> Frame:
     """The last frame in SGLang's own code, else the last frame."""
-    own = [f for f in traceback.frames if "/sglang/" in f.path and "site-packages/torch" not in f.path]
+    own = [f for f in traceback.frames if is_own(f.path)]
     return (own or list(traceback.frames))[-1]
+
+
+def is_own(path: str) -> bool:
+    """Does the file belong to SGLang, not to a package in an environment of that name, or to another program's part
+    for SGLang?"""
+    at = path.rfind("/sglang/") if not path.startswith("sglang/") else 0
+    return at >= 0 and not _OTHERS.search(path[max(at - 6, 0) :])
+
+
+_OTHERS = lazy(r"^dynamo/|-packages/(?!sglang/)|lib(?:64)?/python\d")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from mtpdoctor.diagnose.engine import Given, diagnose
 from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import reading_from_text
@@ -12,14 +14,14 @@ from mtpdoctor.report.json import to_json
 SGLANG = "/opt/venv/lib/python3.12/site-packages/sglang/srt"
 
 
-def fixes(
+def said_of(
     command: str,
     frames: list[tuple[str, str, str]],
     release: str,
     error: str = "KeyError: 'frobnicated'",
     before: str = "",
-) -> list[dict[str, Any]]:
-    """Of a launch that dies with ``error`` in ``frames`` (file, function, line), outermost first."""
+) -> dict[str, Any]:
+    """The diagnosis of a launch that dies with ``error`` in ``frames`` (file, function, line), outermost first."""
     told = [
         f'  File "{SGLANG}/{file}", line 99999, in {function}\n    {code}' for file, function, code in frames
     ]
@@ -37,7 +39,14 @@ def fixes(
     report = to_json(diagnose(reading_from_text(log, knowledge.literals), knowledge, Given(release=release)))
     found: dict[str, Any] = report["diagnoses"][0]
     assert found["root"]["text"] == error
-    return list(found["fixes"])
+    return found
+
+
+def fixes(
+    command: str, frames: list[tuple[str, str, str]], release: str, error: str = "KeyError: 'frobnicated'",
+    before: str = "",
+) -> list[dict[str, Any]]:  # fmt: skip
+    return list(said_of(command, frames, release, error, before)["fixes"])
 
 
 def edits(fix: dict[str, Any]) -> list[tuple[str, str, str | None]]:
@@ -89,3 +98,36 @@ def test_a_role_of_disaggregation_is_no_gate() -> None:
     frames = [INIT, ("disaggregation/decode.py", "process_decode_queue", "self.frobnicate()")]
     found = fixes(f"{LAUNCH} --disaggregation-mode decode", frames, "0.5.16")
     assert not any("runs only with --disaggregation-mode" in fix["why"] for fix in found)
+
+
+@pytest.mark.parametrize(
+    ("options", "frame", "error", "title", "cause"),
+    [
+        (
+            "--attention-backend triton",
+            ("layers/attention/attention_registry.py", "create_triton_backend", "self.frobs['frob']"),
+            "KeyError: 'frob'",
+            "The choice of the attention backend fails with --attention-backend triton: 'frob' is not in self.frobs",
+            "runs only with --attention-backend triton, which this launch asks for",
+        ),
+        (
+            "--quantization fp8",
+            ("models/mllama4.py", "load_scales", "param = params_dict[name]"),
+            "KeyError: 'frob'",
+            "the weights hold 'frob', for which the model as it is built here has no parameter",
+            "Options of this launch that bear on it: --quantization fp8",
+        ),
+        (
+            "--ep-size 2",
+            ("models/mllama4.py", "_handle_expert_frobs", "param.data[expert_id] = frob"),
+            "IndexError: index 4 is out of bounds for dimension 0 with size 4",
+            "The model's class (mllama4.py) fails: index 4 lies outside of a dimension of 4 entries",
+            "--ep-size 2",
+        ),
+    ],
+)  # fmt: skip
+def test_the_cause_names_the_part_that_failed_and_what_leads_there(
+    options: str, frame: tuple[str, str, str], error: str, title: str, cause: str
+) -> None:
+    said = said_of(f"{LAUNCH} {options}", [INIT, frame], "0.5.16", error)
+    assert title in said["title"] and cause in said["cause"]

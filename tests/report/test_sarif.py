@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -180,10 +181,7 @@ def test_a_hostile_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     first = run["results"][0]
     assert first["ruleId"] == "unknown-failure"
     assert "server%20%3Cb%3E.log" in first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
-    assert (
-        "`<script>window.pwned=1</script>" in first["message"]["markdown"]
-        or "<script>" not in first["message"]["markdown"]
-    )
+    assert "<script>" not in re.sub("`[^`]*`", "", first["message"]["markdown"])
 
 
 @pytest.mark.parametrize(
