@@ -16,10 +16,11 @@ from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import read_logs, reading_from_text
 from mtpdoctor.release import parse_release
 from mtpdoctor.sglang.flags import flag_table
+from mtpdoctor.sglang.releases import release_facts
 
 TYPED = make_facts({"flag.enable_hisparse": True, "arg.mem_fraction_static": 0.88}, Source.COMMAND)
 TABLE = flag_table(parse_release("0.5.23"))
-ENV = frozenset({"SGLANG_DISABLE_MSA"})
+ENV = release_facts(parse_release("0.5.23")).env
 
 
 def ways(text: str) -> list[str]:
@@ -44,6 +45,8 @@ def ways(text: str) -> list[str]:
         ("Use --page-size 1, or set SGLANG_DISABLE_MSA=1.", ["set --page-size 1", "env SGLANG_DISABLE_MSA 1"]),
         ("Either set SGLANG_DISABLE_MSA to 1 or run without --enable-hisparse.", ["env SGLANG_DISABLE_MSA 1", "remove --enable-hisparse"]),
         ("1. set --mem-fraction-static to a smaller value (e.g., 0.9 or 0.7)\n4. disable CUDA graph by --disable-cuda-graph.", ["set --mem-fraction-static 0.7", "add --disable-cuda-graph"]),
+        ("The tile layout does not fit. Disable SGLANG_OPT_SM120_DIRECT_SWA_KV for this configuration.", ["env SGLANG_OPT_SM120_DIRECT_SWA_KV 0"]),
+        ("SGLANG_NPU_USE_MLAPO must be enabled for it", ["env SGLANG_NPU_USE_MLAPO 1"]),
         ("Please reduce --max-running-requests.", ["Lower --max-running-requests"]),
         ("Increase --chunked-prefill-size to at least 8192.", ["set --chunked-prefill-size 8192"]),
     ],

@@ -117,8 +117,8 @@ def _whole_experts(split: _Split, case: Case) -> list[Remedy]:
 
 def _fewer(split: _Split, tp: int, fewer: int, files: set[str], case: Case) -> list[Remedy]:
     nodes = _number(case, "arg.nnodes") or 1
-    if fewer % nodes:
-        return []
+    if fewer < 1 or tp % fewer or fewer % nodes:
+        return []  # the message's ranks are not those of the command
     assert split.fewer is not None
     share = f"a rank then gets {split.whole // split.fewer} = {split.whole // split.fewer // split.block} x {split.block}"
     out = [

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.kinds.asked import Asked, asked
+from mtpdoctor.diagnose.kinds.bare_values import value_meant
 from mtpdoctor.diagnose.named_options import is_setting, is_word, named_in
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
@@ -51,6 +52,8 @@ _SPOKEN = tuple(
             ("mm_attention_backend",),
         ),
         (r"linear[ _-]attention(?: backend)?|gdn|kda", ("linear_attn_backend",)),
+        (r"prefill (?:attention )?backend", ("prefill_attention_backend",)),
+        (r"decode (?:attention )?backend", ("decode_attention_backend",)),
         (
             r"(?:decode |prefill )?attention backends?|attn[ _-]backend|flashattention|fmha|mla backend",
             ("attention_backend",),
@@ -68,6 +71,7 @@ _SPOKEN = tuple(
         (r"cuda[ _-]graphs?|capture_bs", ("cuda_graph_max_bs", "disable_cuda_graph")),
         (r"piecewise", ("disable_piecewise_cuda_graph",)),
         (r"torch[ ._-]compile", ("enable_torch_compile",)),
+        (r"lora backend", ("lora_backend",)),
         (r"lora\w*|adapters?", ("lora_paths", "enable_lora", "lora_target_modules")),
         (r"disaggregat\w+", ("disaggregation_mode", "disaggregation_transfer_backend")),
         (r"chat[ _-]template", ("chat_template",)),
@@ -119,7 +123,10 @@ def said_remedies(match: Match, case: Case) -> list[Remedy]:
         shown.setdefault(named.spec.dest, named)
     variables = _variables(text, case)
     remedies += variables[0]
-    for spec in _spoken_of(text, case, table):
+    spoken = list(spoken_of(text, case, table))
+    if not remedies and (meant := value_meant(text, spoken, table, case)) is not None:
+        remedies.append(_to_use(*meant))
+    for spec in spoken:
         shown.setdefault(spec.dest, Asked(spec, None, ""))
         if not remedies and len(shown) <= MAX_NAMED and (remedy := _left_out(spec, text, case)) is not None:
             remedies.append(remedy)
@@ -151,7 +158,7 @@ def _of_a_pair(match: Match, text: str) -> bool:
     return bool(frames) and "/disaggregation/" in frames[-1].path and _BOTH.match(text) is not None
 
 
-def _spoken_of(text: str, case: Case, table: FlagTable) -> Iterator[FlagSpec]:
+def spoken_of(text: str, case: Case, table: FlagTable) -> Iterator[FlagSpec]:
     """Options that the message means: by a value that was typed for one, or by what it calls them. Those that
     were typed come first."""
     said = _flat(text)
@@ -206,6 +213,16 @@ def _left_out(spec: FlagSpec, text: str, case: Case) -> Remedy | None:
         why="the message refuses what this option asks for",
         edits=(EditTemplate("remove", spec.name),),
         risk="what the option asked for is not done; another setting may be the one to change",
+    )
+
+
+def _to_use(spec: FlagSpec, value: str) -> Remedy:
+    return Remedy(
+        title=f"Do as the message says: {spec.name} {value}",
+        safety=Safety.RISKY,
+        why="the message says to use this value, which is one of this option",
+        edits=(EditTemplate("set", spec.name, value),),
+        risk="a message can ask for what does not fit this model or GPU; the launch shows it",
     )
 
 

@@ -119,7 +119,7 @@ def _around(cause: Cause, case: Case) -> list[Line]:
 
 
 def _remedies(texts: list[str], case: Case) -> Iterator[Remedy]:
-    table, known = flag_table(case.release), frozenset(release_facts(case.release).env)
+    table, known = flag_table(case.release), release_facts(case.release).env
     for text in texts:
         if meant := _MEANT.search(text):
             yield _keyword(meant["was"], meant["meant"])
@@ -135,7 +135,7 @@ def _of_list(texts: list[str], own: list[str], case: Case) -> Iterator[Remedy]:
     short = any(_MEMORY.search(text) for text in own)
     for text in texts:
         for sentence in sentences(text):
-            for way in told(sentence, table, case.facts, frozenset()):
+            for way in told(sentence, table, case.facts, {}):
                 if way.edits and (short or not any(e.name in _MEMORY_OPTIONS for e in way.edits)):
                     yield _of_way(way)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mtpdoctor.diagnose.named_options import Named, is_setting, is_word, named_in, number, usable, value_after
@@ -13,6 +13,7 @@ from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable
 from mtpdoctor.sglang.options import same_option
+from mtpdoctor.sglang.releases import EnvSpec
 
 _EXPLICIT = lazy(
     r"""[`'"]?(?:\s*=\s*[`'"]?(?P<value>-?[A-Za-z0-9_.][A-Za-z0-9_.:/+-]*)"""
@@ -62,6 +63,10 @@ _JOINED = lazy(
     r"(?i)^[\s`'\",()]*(?P<word>and(?: (?:set|use|add|pass))?|or|and/or|with|together with|plus|\+|&|/|,)?[\s`'\",()]*$"
 )
 _SMALLER = lazy(r"(?i)^[`'\"]?\s*(?:to )?(?:be )?(?:a )?(?P<word>smaller|lower|larger|bigger|higher)\b")
+# Behind the name of a variable.
+_SWITCHED = lazy(
+    r"(?i)[`'\"]?\s+(?:must|should|needs? to|ha(?:s|ve) to)\s+be\s+(?:(?P<on>enabled?|turned on|switched on)|disabled?|turned off|unset)\b(?! when| if)"
+)
 # Variables that only make more be said.
 _TELLING = frozenset(
     [
@@ -113,7 +118,7 @@ class _Way:
     told: Told
 
 
-def told(sentence: str, table: FlagTable, facts: Facts, known_env: frozenset[str]) -> Iterator[Told]:
+def told(sentence: str, table: FlagTable, facts: Facts, known_env: Mapping[str, EnvSpec]) -> Iterator[Told]:
     """The ways that the sentence names, in its order; what it joins by "and" is one way."""
     ways: list[_Way] = []
     verb, behind = "", 0
@@ -197,11 +202,13 @@ def _verb(sentence: str, at: int, between: str) -> str:
     return kind
 
 
-def _way(sentence: str, found: Named, verb: str, facts: Facts, known_env: frozenset[str]) -> _Way | None:
+def _way(
+    sentence: str, found: Named, verb: str, facts: Facts, known_env: Mapping[str, EnvSpec]
+) -> _Way | None:
+    if found.variable:
+        return _variable(sentence, found, verb, facts, known_env)
     if not verb:
         return None
-    if found.variable:
-        return _variable(sentence, found, verb, known_env)
     spec = found.spec
     if spec is None or (not found.is_flag and _SHOWN.search(sentence[: found.start])):
         return None
@@ -212,12 +219,29 @@ def _way(sentence: str, found: Named, verb: str, facts: Facts, known_env: frozen
     return _Way(found.start, end, Told((), sentence, look)) if look else None
 
 
-def _variable(sentence: str, found: Named, verb: str, known: frozenset[str]) -> _Way | None:
+def _variable(
+    sentence: str, found: Named, verb: str, facts: Facts, known: Mapping[str, EnvSpec]
+) -> _Way | None:
     name = found.variable
     if name in _TELLING or not is_setting(name):
         return None
+    spec, switched = known.get(name), _SWITCHED.match(sentence, found.end)
+    if switched is not None and not verb:
+        verb = "towards" if switched["on"] else "away"
+    if not verb:
+        return None
     value = _EXPLICIT.match(sentence, found.end)
     text = _explicit(value)
+    unset = facts.look(f"env.{name}") in (UNKNOWN, None)
+    if (
+        not text
+        and spec is not None
+        and spec.type == "bool"
+        and (verb == "towards" or (verb == "away" and unset))
+    ):
+        # On by default or set by the release itself, "disable" is a 0; what the command sets is left out.
+        edit = EditTemplate("env", name, "1" if verb == "towards" else "0")
+        return _Way(found.start, found.end, Told((edit,), sentence))
     if verb == "away" and not text:
         return _Way(found.start, found.end, Told((EditTemplate("unset", name),), sentence))
     if verb not in ("towards", "requires") or not text or is_word(text):
