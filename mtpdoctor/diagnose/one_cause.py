@@ -182,9 +182,22 @@ def _for_this_build(
     )
     if not _is_known(cause):
         from mtpdoctor.diagnose.native import frames_at_death
+        from mtpdoctor.diagnose.other_parsers import serves_diffusion
         from mtpdoctor.diagnose.ranking import ranked
         from mtpdoctor.diagnose.suspects import with_suspects
 
+        if serves_diffusion(case):
+            from mtpdoctor.diagnose.diffusion import diffusion_fixes, without_foreign
+
+            own = diffusion_fixes(cause, case, knowledge)
+            fixes = (
+                *own,
+                *(
+                    fix
+                    for fix in without_foreign(fixes)
+                    if fix.edits not in {f.edits for f in own if f.edits}
+                ),
+            )
         # What a rule knows of this very failure keeps its order.
         fixes = with_suspects(ranked(fixes), cause, case, knowledge, frames_at_death(cause, reading))
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)

@@ -19,6 +19,7 @@ from mtpdoctor.sglang.other_parsers import (
     first_with_all,
     only_of_diffusion,
     router_flags,
+    starts_diffusion,
 )
 from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.store import release_order
@@ -55,10 +56,11 @@ def parser_of(match: Match, case: Case) -> str:
 
 
 def serves_diffusion(case: Case) -> bool:
-    """Is the launch one of the server for image and video models, by its frames or its own options?"""
-    typed = case.document.command.flags if case.document is not None else ()
-    if any(use.dest in _DIFFUSION for use in typed):
-        return True
+    """Is the launch one of the server for image and video models, by its command or its frames?"""
+    if case.document is not None:
+        command = case.document.command
+        if any(use.dest in _DIFFUSION for use in command.flags) or starts_diffusion(command):
+            return True
     for event in case.attempt.events if case.attempt is not None else ():
         node = event.traceback
         while node is not None:

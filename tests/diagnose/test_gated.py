@@ -131,3 +131,23 @@ def test_the_cause_names_the_part_that_failed_and_what_leads_there(
 ) -> None:
     said = said_of(f"{LAUNCH} {options}", [INIT, frame], "0.5.16", error)
     assert title in said["title"] and cause in said["cause"]
+
+
+DIFFUSION = "sglang serve --model-path Wan-AI/Wan2.2-T2V-A14B-Diffusers --num-gpus 4 --ulysses-degree 4"
+
+
+@pytest.mark.parametrize(
+    ("options", "file", "error", "right"),
+    [
+        ("", "layers/attention/backends/sage_attn.py", "KeyError: 'frob'", "--attention-backend torch_sdpa"),
+        ("", "layers/usp.py", "KeyError: 'frob'", "leave --ulysses-degree, --num-gpus out"),
+        ("--enable-torch-compile", "cuda_graph.py", "KeyError: 'frob'", "leave --enable-torch-compile out"),
+    ],
+)  # fmt: skip
+def test_the_server_for_images_and_videos_gets_guesses_of_its_own(
+    options: str, file: str, error: str, right: str
+) -> None:
+    frame = (f"../multimodal_gen/runtime/{file}", "frobnicate", "self.frobs['frob']")
+    found = fixes(f"{DIFFUSION} {options}", [frame], "0.5.18", error)
+    assert right in found[0]["title"]
+    assert not any("--disable" in fix["title"] or "--speculative" in fix["title"] for fix in found)
