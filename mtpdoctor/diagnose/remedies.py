@@ -17,6 +17,7 @@ from mtpdoctor.diagnose.spelling import contradictory, is_open, removals_first, 
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.workable import impossible, unsure
 from mtpdoctor.facts import Facts
+from mtpdoctor.kb.by_name import evaluate_by_name
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.templates import resolve_remedy
@@ -75,7 +76,7 @@ def _expanded(match: Match, case: Case) -> list[Remedy]:
 
 def _applies(remedy: Remedy, case: Case, facts: Facts, match: Match) -> bool | None:
     in_release = remedy.releases.holds(case.release)
-    holds = evaluate(remedy.when, facts, match.captures)
+    holds = evaluate_by_name(remedy.when, facts, match.captures)
     if in_release is False or holds is False:
         return False
     return None if in_release is None or holds is None else True

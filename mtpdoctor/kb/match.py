@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mtpdoctor.facts import UNKNOWN, Facts, Source
+from mtpdoctor.kb.by_name import evaluate_by_name
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.regexes import NotARegex, RuleRegex, rule_regex
@@ -160,7 +161,7 @@ class _Matcher:
         place: _Place | None,
         evidence: tuple[Line, ...],
     ) -> Match | None:
-        holds = evaluate(rule.when, self.facts, captures)
+        holds = evaluate_by_name(rule.when, self.facts, captures)
         if holds is False:
             return None
         confidence, notes = rule.confidence, []

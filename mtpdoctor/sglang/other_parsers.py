@@ -71,7 +71,10 @@ def starts_diffusion(command: LaunchCommand) -> bool:
     kinds = [use.values[:1] for use in command.flags if use.name == OF_SERVE]
     if kinds:
         return kinds[-1] == ("diffusion",)
-    return command.program[-1:] == ("serve",) and any(only_of_diffusion(use.name) for use in command.flags)
+    # the language server takes --dp and --pipeline too, as beginnings of its own options
+    return command.program[-1:] == ("serve",) and any(
+        only_of_diffusion(use.name) and not flag_table(None).beginning(use.name) for use in command.flags
+    )
 
 
 def diffusion_problems(command: LaunchCommand, release: Release) -> tuple[str, ...]:

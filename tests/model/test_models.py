@@ -11,10 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtpdoctor.errors import UserError
-from mtpdoctor.facts import UNKNOWN, Source
+from mtpdoctor.facts import UNKNOWN, Source, make_facts
+from mtpdoctor.kb.by_name import evaluate_by_name
+from mtpdoctor.kb.conditions import parse_condition
 from mtpdoctor.model.config import read_model
 from mtpdoctor.model.facts import model_facts
+from mtpdoctor.model.names import class_of
 from mtpdoctor.model.types import ModelFacts
+from mtpdoctor.paths import releases_folder
 
 MODELS = Path(__file__).parent.parent / "data" / "models"
 
@@ -227,3 +231,28 @@ def test_facts_tell_absent_from_unknown() -> None:
 def test_facts_of_an_unreadable_config_are_unknown(tmp_path: Path) -> None:
     facts = model_facts(_read(tmp_path, "{"))
     assert set(facts) == {"model.path", "model.problems"}
+
+
+@pytest.mark.parametrize(
+    ("path", "known"),
+    [
+        ("Qwen/Qwen3-8B", "Qwen3ForCausalLM"),
+        ("/data/models--Qwen--Qwen3.5-397B-A17B-FP8/snapshots/abc", "Qwen3_5MoeForConditionalGeneration"),
+        ("/models/DeepSeek-R1-0528/", "DeepseekV3ForCausalLM"),
+        ("me/Qwen3-8B-eagle3", None),
+        ("/models/mine", None),
+    ],
+)
+def test_the_class_of_a_public_model_is_known_by_its_name(path: str, known: str | None) -> None:
+    facts = make_facts({"flag.model_path": path}, Source.COMMAND)
+    asked = parse_condition({"model.architecture": ["Qwen3ForCausalLM", "unknown-ok"]})
+    assert class_of(path) == known
+    assert evaluate_by_name(asked, facts) is (known in (None, "Qwen3ForCausalLM"))
+    certain = facts.merged(make_facts({"model.architecture": "OtherForCausalLM"}, Source.MODEL))
+    assert evaluate_by_name(asked, certain) is False
+
+
+def test_the_names_lead_to_classes_that_there_are() -> None:
+    written = json.loads((releases_folder() / "model_names.json").read_text(encoding="utf-8"))
+    classes = json.loads((releases_folder() / "architectures.json").read_text(encoding="utf-8"))
+    assert {known for _, known in written["families"]} <= set(classes["architectures"])
