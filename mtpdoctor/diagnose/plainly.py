@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mtpdoctor.diagnose.asserted import must
 from mtpdoctor.log.types import Traceback
 from mtpdoctor.patterns import lazy
 
@@ -68,6 +69,8 @@ def _by_message(kind: str, said: str, code: str) -> str:
         sizes = parted[1] or f"{parted[2]} and {parted[3]}"
         return f"two tensors do not fit together ({sizes})"
     if kind == "AssertionError" and not said:
+        if asked := must(code):
+            return shortened(asked)
         asked = condition_of(code)
         return (
             f"the condition {shortened(asked)} does not hold"

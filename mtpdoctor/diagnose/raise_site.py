@@ -8,11 +8,15 @@ any fix.
 
 from __future__ import annotations
 
+from typing import Any
+
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.asserted import site_of_assert
 from mtpdoctor.diagnose.causality import Cause
 from mtpdoctor.diagnose.failures import PEER_ENDED
 from mtpdoctor.diagnose.gated import NOTHING, Gated, gated_fixes
 from mtpdoctor.diagnose.later import outlook_of, own_frames, releases_here, site_of
+from mtpdoctor.diagnose.named_options import number
 from mtpdoctor.diagnose.proof import prove
 from mtpdoctor.diagnose.remedies import diff_of
 from mtpdoctor.diagnose.types import Fix
@@ -33,6 +37,7 @@ from mtpdoctor.sglang.guards import (
     config_read,
     flags_read,
     guard_words,
+    holds_here,
     known_part,
     names_in,
     variables_read,
@@ -67,16 +72,21 @@ def tables_say(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | N
     traceback = root_traceback(cause)
     table = flag_table(case.release)
     found = _in_table(traceback, cause.root.body, case)
+    bare = _bare_assert(traceback)
     if found is None:
         said = source_says(cause, case, knowledge)
+        site = _asserted(traceback, case, table) if bare and said is None else None
+        if site is not None:
+            said = _said_of(site, case, knowledge, table)
     else:
         site = _as_site(found, table)
-        said = SourceSays(
-            (_where(found), *_sentences(site, case, table)),
-            _fixes(site, case, knowledge, table),
-            asks=_asks(site, case, table),
-            refuses=found.pieces != ("",),
-        )
+        shown = _asserted(traceback, case, table) if bare else None
+        if shown is not None:
+            around = tuple(g for g in site.guards if not set(names_in(g.source)) & set(shown.reads))
+            reads = tuple(dict.fromkeys((*site.reads, *shown.reads)))
+            site = replace(site, guards=(*around, *shown.guards), reads=reads)
+        said = _said_of(site, case, knowledge, table)
+        said = replace(said, steps=(_where(found), *said.steps), refuses=found.pieces != ("",))
     gated = NOTHING if PEER_ENDED.search(cause.root.body) else gated_fixes(traceback, case, knowledge)
     outlook = outlook_of(traceback, cause.root.body, case)
     steps = (*(said.steps if said is not None else ()), *gated.steps)
@@ -101,12 +111,18 @@ def source_says(cause: Cause, case: Case, knowledge: Knowledge) -> SourceSays | 
         return None
     table = flag_table(case.release)
     where = f"it is raised in {site.file}:{site.line}, {site.function}: {site.code}"
+    said = _said_of(site, case, knowledge, table)
+    return replace(said, steps=(where, *said.steps), refuses=True)
+
+
+def _said_of(site: RaiseSite, case: Case, knowledge: Knowledge, table: FlagTable) -> SourceSays:
     return SourceSays(
-        (where, *_sentences(site, case, table)),
-        _fixes(site, case, knowledge, table),
-        asks=_asks(site, case, table),
-        refuses=True,
+        _sentences(site, case, table), _fixes(site, case, knowledge, table), asks=_asks(site, case, table)
     )
+
+
+def _bare_assert(traceback: Traceback | None) -> bool:
+    return traceback is not None and not traceback.message and traceback.type.endswith("AssertionError")
 
 
 def _in_table(traceback: Traceback | None, said: str, case: Case) -> TableSite | None:
@@ -115,7 +131,7 @@ def _in_table(traceback: Traceback | None, said: str, case: Case) -> TableSite |
     if found is not None:
         return found
     frames = own_frames(traceback)
-    if traceback is None or not frames or traceback.message or not traceback.type.endswith("AssertionError"):
+    if not frames or not _bare_assert(traceback):
         return None
     # A bare assertion: the only one of its function, else the one whose condition the frame shows.
     frame = frames[0]
@@ -215,10 +231,29 @@ def _variable(name: str, case: Case) -> str:
     return name if value is UNKNOWN or value is None else f"{name} (here {value})"
 
 
+def _asserted(traceback: Traceback | None, case: Case, table: FlagTable) -> RaiseSite | None:
+    """The assertion as its line shows it; None where the options in force meet it: then it names something else."""
+    site = site_of_assert(own_frames(traceback), table)
+    met = site is not None and all(
+        holds_here(g.source, _in_force(case, table), table) is True for g in site.guards
+    )
+    return None if met else site
+
+
+def _in_force(case: Case, table: FlagTable) -> dict[str, Any]:
+    """The arguments by field; numbers that were typed as numbers."""
+    out = {name[4:]: case.facts[name] for name in case.facts if name.startswith("arg.")}
+    for name, value in out.items():
+        spec = table.by_dest(name) if isinstance(value, str) else None
+        if spec is not None and spec.type in ("int", "float") and (read := number(value)) is not None:
+            out[name] = int(read) if spec.type == "int" else read
+    return out
+
+
 def _fixes(site: RaiseSite, case: Case, knowledge: Knowledge, table: FlagTable) -> tuple[Fix, ...]:
     if case.document is None or case.release is None:
         return ()
-    values = {name[4:]: case.facts[name] for name in case.facts if name.startswith("arg.")}
+    values = _in_force(case, table)
     out: list[Fix] = []
     for candidate in candidate_edits(site, values, table):
         fix = _fix(candidate, case, knowledge)

@@ -6,7 +6,8 @@ For failures that no rule knows. Such an edit is a guess from the source: always
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +43,12 @@ _OPPOSITE: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotIn: ast.In,
     ast.Is: ast.IsNot,
     ast.IsNot: ast.Is,
+}
+_ORDERED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
 }
 _SOMETHING = "something else holds"
 # Never offered: taking these away leaves nothing of what was asked for, or starts another model.
@@ -268,6 +275,8 @@ def _compare(node: ast.Compare, wanted: bool, values: Mapping[str, Any], table: 
     if spec is None or spec.dest in _KEPT or spec.arity == "many":
         return
     bound = _value(right, values, table)
+    if _met(values.get(spec.dest), op, bound):
+        return  # it is so already: not this is what fails
     if isinstance(right, ast.Constant) and right.value is None:
         if op in (ast.Is, ast.Eq):
             yield (Edit(EditOp.REMOVE, spec.name),)
@@ -287,6 +296,47 @@ def _compare(node: ast.Compare, wanted: bool, values: Mapping[str, Any], table: 
         yield from _set(spec, {ast.Gt: bound + step, ast.Lt: bound - step}.get(op, bound))
 
 
+def _met(now: Any, op: type[ast.cmpop], bound: Any) -> bool:
+    """Does the value in force meet the comparison? False where one of the two is not known."""
+    if now is None or bound is None or isinstance(now, (list, dict)):
+        return False
+    if op in (ast.In, ast.NotIn):
+        return isinstance(bound, list) and (now in bound) == (op is ast.In)
+    if op in (ast.Eq, ast.Is, ast.NotEq, ast.IsNot):
+        return bool((now == bound) == (op in (ast.Eq, ast.Is)))
+    sign = _ORDERED.get(op)
+    numbers = all(isinstance(n, (int, float)) and not isinstance(n, bool) for n in (now, bound))
+    return sign is not None and numbers and bool(sign(now, bound))
+
+
+def holds_here(condition: str, values: Mapping[str, Any], table: FlagTable) -> bool | None:
+    """Does a condition on options hold with the values in force? None where they do not tell."""
+    tree = _parse(condition)
+    return _holds(tree, values, table) if tree is not None else None
+
+
+def _holds(node: ast.expr, values: Mapping[str, Any], table: FlagTable) -> bool | None:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        inner = _holds(node.operand, values, table)
+        return None if inner is None else not inner
+    if isinstance(node, ast.BoolOp):
+        parts = [_holds(value, values, table) for value in node.values]
+        decides = isinstance(node.op, ast.Or)
+        return decides if decides in parts else None if None in parts else not decides
+    if not (isinstance(node, ast.Compare) and len(node.ops) == 1):
+        spec = _flag(node, table)
+        return bool(values[spec.dest]) if spec is not None and values.get(spec.dest) is not None else None
+    op, bound = type(node.ops[0]), _value(node.comparators[0], values, table)
+    if isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Mod):
+        a, b = _value(node.left.left, values, table), _value(node.left.right, values, table)
+        now = a % b if isinstance(a, int) and isinstance(b, int) and b else None
+    else:
+        now = _value(node.left, values, table)
+    if now is None or bound is None:
+        return None
+    return _met(now, op, bound)
+
+
 def _divisible(
     left: ast.BinOp, op: type[ast.cmpop], right: ast.expr, values: Mapping[str, Any], table: FlagTable
 ) -> Iterator[Edits]:
@@ -295,6 +345,8 @@ def _divisible(
         return
     first, second = _flag(left.left, table), _flag(left.right, table)
     a, b = _value(left.left, values, table), _value(left.right, values, table)
+    if isinstance(a, int) and isinstance(b, int) and b > 0 and a % b == 0:
+        return
     if first is not None and isinstance(a, int) and isinstance(b, int) and b > 0:
         yield from _set(first, max(a // b, 1) * b)
     if second is not None and isinstance(a, int) and isinstance(b, int) and a > 0:

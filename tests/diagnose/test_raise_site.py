@@ -83,3 +83,28 @@ def test_without_a_source_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch, tm
     fixes = report["diagnoses"][0]["fixes"]  # of the kind of the failure only
     assert not any(fix["title"].startswith("Change what the failing check looks at") for fix in fixes)
     assert "safe" not in {fix["safety"] for fix in fixes}
+
+
+@pytest.mark.parametrize(
+    ("condition", "typed", "asks", "edit"),
+    [
+        ("self.page_size == 64", "--page-size 128", "page_size must be 64", ("set", "--page-size", "64")),
+        ("server_args.page_size % 48 == 0", "--page-size 128", "page_size must be divisible by 48", ("set", "--page-size", "96")),
+        ("not get_schedule().enable_mixed_chunk", "--enable-mixed-chunk", "enable_mixed_chunk must be false", ("remove", "--enable-mixed-chunk", None)),
+        ("self.page_size > 1", "--page-size 128", "page_size must be greater than 1", None),  # it is met: not this is what fails
+        ("x.page_size.dtype in (torch.int8, torch.uint8)", "", "x.page_size.dtype must be torch.int8 or torch.uint8", None),
+        ("len(self.warps) == torch.sum(page_size)", "", "len(self.warps) must be equal to torch.sum(page_size)", None),
+    ],
+)  # fmt: skip
+def test_a_bare_assertion_is_read(
+    condition: str, typed: str, asks: str, edit: tuple[str, str, str | None] | None
+) -> None:
+    first = report_of(
+        f"$ python -m sglang.launch_server --model-path /m/Q {typed}\nTraceback (most recent call last):\n"
+        f'  File "/x/sglang/srt/mem_cache/warp_pool.py", line 4, in __init__\n    assert {condition}\nAssertionError\n'
+    )["diagnoses"][0]
+    assert first["rule"] is None
+    assert first["title"].endswith(asks), first["title"]
+    assert ("SGLang refuses it when --" in first["cause"]) is (edit is not None)
+    edits = [(e["op"], e["name"], e["value"]) for fix in first["fixes"][:1] for e in fix["edits"]]
+    assert edits == ([edit] if edit else [])
