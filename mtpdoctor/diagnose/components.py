@@ -7,6 +7,7 @@ that bear on a part.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -58,6 +59,21 @@ def package_of(frame: Frame) -> str:
     found = _PACKAGE.search(frame.path)
     name = (found[1] or found[2] or found[3]) if found else ""
     return str(_table("packages").get(name, name))
+
+
+def in_vision(frame: Frame) -> bool:
+    """Is the frame in the vision tower, which has an attention and graphs of its own?"""
+    return _VISION.search(own_path(frame.path)) is not None
+
+
+_VISION = lazy(
+    r"^srt/(?:layers/attention/vision|multimodal/\w*vit_\w*runner|models/\w*(?:vit|vision|clip|siglip|radio)\w*\.py)"
+)
+
+
+def native_library(text: str) -> str:
+    """The library that a line of compiled code names by a file or a word of its own; "" where none is known."""
+    return next((str(words) for pattern, words in _table("native").items() if re.search(pattern, text)), "")
 
 
 def own_path(path: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.components import in_vision
 from mtpdoctor.diagnose.remedies import fix_of
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import is_own
@@ -26,6 +27,8 @@ from mtpdoctor.sglang.gates import IS, OFF, ON, OVER, Gate, gates_of_frame
 MAX_ASKED = 2  # options that were asked for
 MAX_CHOSEN = 1  # what SGLang chose by itself
 NEAR = 4  # own frames: what SGLang chose further out, every launch goes through
+# The vision tower's attention is chosen by an option of its own.
+_OF_LANGUAGE = frozenset({"attention_backend", "prefill_attention_backend", "decode_attention_backend"})
 _UNSET = (None, False, "", "none", "None", "null", "auto", "False")
 # The system refuses: other code of SGLang's would ask it the same.
 SURROUNDINGS = frozenset(
@@ -116,9 +119,11 @@ def others_than(fixes: Sequence[Fix], gated: Sequence[Fix]) -> tuple[Fix, ...]:
 def gates_on(frames: Sequence[Frame], release: Release) -> Iterator[tuple[int, Frame, Gate]]:
     """Own frames, the nearest to the exception first with its distance, and what each runs under."""
     own = [frame for frame in reversed(frames) if is_own(frame.path)]
+    vision = any(in_vision(frame) for frame in own[:NEAR])
     for distance, frame in enumerate(own):
         for gate in gates_of_frame(releases_folder(), frame.path, frame.function, frame.code, release):
-            yield distance, frame, gate
+            if not vision or gate.name not in _OF_LANGUAGE:
+                yield distance, frame, gate
 
 
 def option_of(gate: Gate, case: Case) -> FlagSpec | None:

@@ -22,6 +22,7 @@ from mtpdoctor.diagnose.remedies import diff_of
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import deciding_frame, root_traceback
 from mtpdoctor.diagnose.upgrading import last_resort, later_fixes, sentence
+from mtpdoctor.diagnose.workable import impossible
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.types import Safety
@@ -266,6 +267,8 @@ def _fixes(site: RaiseSite, case: Case, knowledge: Knowledge, table: FlagTable) 
 
 def _fix(candidate: Candidate, case: Case, knowledge: Knowledge) -> Fix | None:
     assert case.document is not None and case.release is not None
+    if impossible(candidate.edits, case.facts, case.release) is not None:
+        return None  # this GPU or model cannot run that value
     proof = prove(case, candidate.edits, knowledge, (case.release,))
     if proof is None or proof.document is None or proof.verified == "none":
         return None

@@ -6,7 +6,7 @@ All of it stands in the log or is read off the sources. Never a guess at the rea
 from __future__ import annotations
 
 from mtpdoctor.diagnose.causality import Cause
-from mtpdoctor.diagnose.components import component_of, package_of
+from mtpdoctor.diagnose.components import component_of, native_library, package_of
 from mtpdoctor.diagnose.plainly import shortened, what_of
 from mtpdoctor.diagnose.reached import Reached
 from mtpdoctor.diagnose.unknown import deciding_frame, is_own, root_traceback
@@ -52,7 +52,12 @@ def title_of(cause: Cause, reached: Reached = NOTHING, *, refuses: bool = False)
     }
     what = f"{names.get(event.kind, 'An error')} at {event.stage.value}"
     said = cause.root.body.rpartition(" error: ")[2] if event.kind is EventKind.ARGPARSE else ""
-    return f"{what}: {shortened(said)}" if said else f"{what}, which no rule knows"
+    if said:
+        return f"{what}: {shortened(said)}"
+    if event.kind not in (EventKind.CUDA, EventKind.NATIVE, EventKind.ERROR):
+        return f"{what}, which no rule knows"
+    library = native_library(cause.root.body)
+    return f"{what}{f' in {library}' if library else ''}: {shortened(cause.root.body)}"
 
 
 def _of_traceback(traceback: Traceback, reached: Reached, refuses: bool) -> str:

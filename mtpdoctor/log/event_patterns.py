@@ -360,8 +360,10 @@ PATTERNS: tuple[Pattern, ...] = (
     _p(K.ERROR, W.DIES, "CRITICAL", r"^(?:\[[^\]]*\]\s*)?CRITICAL\b"),
     _p(K.ERROR, W.LIKELY, "FATAL", r"(?:^|\s|\[)FATAL\b"),
     _p(K.ERROR, W.LIKELY, "fatal error", r"(?i)\bfatal error: "),
-    _p(K.ERROR, W.DIES, ".cpp:", r"^F\d{4} \d\d:\d\d:\d\d"),
-    _p(K.ERROR, W.NONE, ".cpp:", r"^E\d{4} \d\d:\d\d:\d\d"),
+    _p(K.ERROR, W.DIES, ".cpp:", r"^F\d{4,8} \d\d:\d\d:\d\d"),
+    _p(K.ERROR, W.DIES, ".cc:", r"^F\d{4,8} \d\d:\d\d:\d\d"),
+    _p(K.ERROR, W.NONE, ".cpp:", r"^E\d{4,8} \d\d:\d\d:\d\d"),
+    _p(K.ERROR, W.NONE, ".cc:", r"^E\d{4,8} \d\d:\d\d:\d\d"),
     _p(K.ERROR, W.NONE, "ERROR", r"(?:^|[\s\[|])ERROR(?:[\s:\]|]|$)"),
     _p(K.ERROR, W.NONE, "error: ", r"(?:^|[\s:(\[])(?:[Ee]rror|fatal): \S"),
     _p(K.ERROR, W.NONE, "Error: ", r"^\s*Error: \S"),
@@ -383,6 +385,7 @@ FREQUENT = frozenset(
     {
         *(
             ".cpp:",
+            ".cc:",
             "ERROR",
             "error: ",
             "Error: ",

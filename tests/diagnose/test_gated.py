@@ -151,3 +151,24 @@ def test_the_server_for_images_and_videos_gets_guesses_of_its_own(
     found = fixes(f"{DIFFUSION} {options}", [frame], "0.5.18", error)
     assert right in found[0]["title"]
     assert not any("--disable" in fix["title"] or "--speculative" in fix["title"] for fix in found)
+
+
+def test_kernels_below_the_vision_tower_lead_to_the_option_of_the_vision_tower() -> None:
+    frames = [
+        INIT,
+        ("layers/attention/vision.py", "forward", "flash_attn_varlen_func("),
+        ("../../sgl_kernel/flash_attn.py", "flash_attn_varlen_func", "self.frobs['frob']"),
+    ]
+    found = fixes(f"{LAUNCH} --attention-backend fa3", frames, "0.5.16")
+    named = [name for fix in found for _, name, _ in edits(fix)]
+    assert "--mm-attention-backend" in named and "--attention-backend" not in named
+
+
+def test_a_line_of_compiled_code_is_named_by_its_library() -> None:
+    line = "F20260504 10:11:12.345678  4242 rdma_context.cpp:999] Check failed: warp"
+    log = f"$ {LAUNCH} --disaggregation-mode prefill\n[2026-05-04 10:11:02] Load weight begin. avail mem=78.0 GB\n{line}\n"
+    knowledge = load_knowledge()
+    report = to_json(diagnose(reading_from_text(log, knowledge.literals), knowledge, Given(release="0.5.16")))
+    found = report["diagnoses"][0]
+    assert found["root"]["text"] == line and "Mooncake's transfer engine" in found["title"]
+    assert edits(found["fixes"][0]) == [("set", "--disaggregation-transfer-backend", "nixl")]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mtpdoctor.case import Case
+from mtpdoctor.diagnose.components import in_vision
 from mtpdoctor.diagnose.workable import can_work
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
@@ -45,11 +46,12 @@ _WORDS = {
     MAMBA: "Mamba layers",
     SPARSE: "sparse attention",
 }
+NEAR_VISION = 6  # innermost frames
 LAYERS = frozenset(_WORDS)  # the options that say what computes a layer
 # A path's end or a symbol -> option and value; the first that is found in the innermost frame counts.
 _PLACES: tuple[tuple[str, str, str | None], ...] = (
     (
-        r"attention/flashattention_backend|FlashAttentionBackend|flash_attn_interface|sgl_kernel/flash_attn|/hopper/",
+        r"attention/flashattention_backend|FlashAttentionBackend|flash_attn_interface|sgl_kernel/flash_attn|/hopper/|flash_fwd_launch",
         ATTENTION,
         "fa3",
     ),
@@ -117,7 +119,7 @@ _PLACES: tuple[tuple[str, str, str | None], ...] = (
     (r"quantization/[\w/]*moe\w*\.py|layers/moe/|MoEMethod\b", MOE, None),
     (r"fp4_gemm|mm_fp4|cutlass_scaled_fp4", FP4, None),
     (
-        r"deep_gemm_wrapper|/deep_gemm/|deep_gemm\b|DeepGEMM|deepgemm|csrc/\S*jit(?:_kernels)?/",
+        r"deep_gemm_wrapper|/deep_gemm/|deep_gemm\b|DeepGEMM|deepgemm|csrc/\S*jit(?:_kernels)?/|csrc/apis/(?:gemm|einsum|layout)\.hpp",
         FP8,
         "deep_gemm",
     ),
@@ -125,7 +127,7 @@ _PLACES: tuple[tuple[str, str, str | None], ...] = (
     (r"fp8_blockwise_scaled_mm|fp8_scaled_mm", FP8, "cutlass"),
     (r"lora/backend/chunked|csgmv", LORA, "csgmv"),
     (r"lora/triton_ops|lora/backend/triton", LORA, "triton"),
-    (r"/aiter/", ATTENTION, "aiter"),
+    (r"/aiter/|ck_tile|composable_kernel", ATTENTION, "aiter"),
     # files of the kernels themselves, as a line without a traceback names them
     (r"trtllm[_/]?fmha|fmha\w*[Rr]unner|trtllm_gen", ATTENTION, "trtllm_mha"),
     (r"cutlass_mla|sm100_mla", ATTENTION, "cutlass_mla"),
@@ -166,9 +168,12 @@ def backend_of(match: Match) -> Found | None:
     """The backend of the innermost frame (or of the message) that belongs to one. A kernel that sparse attention
     calls is chosen by the options of that."""
     sparse = _sparse_file(match) is not None
+    vision = match.traceback is not None and any(in_vision(f) for f in match.traceback.frames[-NEAR_VISION:])
     for text in _places(match):
         for pattern, dest, value in _COMPILED:
             if pattern.search(text):
+                if vision and dest == ATTENTION:
+                    return Found(VISION, value)  # kernels that the language model's attention has too
                 return Found(SPARSE, None) if sparse and dest == ATTENTION else Found(dest, value)
         if sparse and _SPARSE.search(text):
             return Found(SPARSE, None)
