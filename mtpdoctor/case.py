@@ -54,7 +54,9 @@ class Case:
     def with_release(self, release: Release, reason: str, among: str, *, certain: bool) -> Case:
         """The case with a release that was worked out; not ``certain``: the newest ``among`` several."""
         named = make_facts({"release": str(release)}, Source.DERIVED, reason)
-        facts = self.facts.merged(named, release_defaults(str(release)))
+        facts = self.facts.merged(named)
+        if _shows_arguments(self.document, facts):
+            facts = facts.merged(release_defaults(str(release)))
         facts = facts.merged(_of_support(self.model, facts))
         return replace(
             self,
@@ -62,6 +64,16 @@ class Case:
             release_is_certain=certain,
             release_range=among,
         )
+
+    def without_release(self) -> Case:
+        """The same launch where nothing is known of its release, nor of what that would set by itself."""
+        kept = {
+            name: fact
+            for name in self.facts
+            if (fact := self.facts.fact(name)) and name != "release" and fact.source is not Source.RELEASE
+        }
+        facts = Facts(kept, self.facts.contradictions, self.facts.closed)
+        return replace(self, facts=facts, release_is_certain=True, release_range=None)
 
     def with_document(self, document: LaunchDocument) -> Case:
         """The same launch under another command, as if it had been typed so. What the log says was
@@ -121,7 +133,8 @@ def build_case(
     facts = facts.merged(_platform_of_packages(facts))
     known = facts.look("release")
     if isinstance(known, str):
-        facts = facts.merged(release_defaults(known), _of_support(model, facts))
+        defaults = release_defaults(known) if _shows_arguments(document, facts) else Facts({})
+        facts = facts.merged(defaults, _of_support(model, facts))
     return Case(
         facts=facts.without_contradictions_on("arg.", "log."),
         reading=reading,
@@ -132,6 +145,14 @@ def build_case(
         lost=lost,
         model=model,
     )
+
+
+def _shows_arguments(document: LaunchDocument | None, facts: Facts) -> bool:
+    """Is anything seen of the launch's arguments? Only then is what is not named at the release's default."""
+    if document is not None:
+        return True
+    said = (facts.fact(name) for name in facts if name.startswith("arg."))
+    return any(fact is not None and fact.source is Source.LOG for fact in said)
 
 
 def _cuda_of_torch(shown: Facts) -> Facts:

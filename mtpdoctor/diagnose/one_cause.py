@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Cause
 from mtpdoctor.diagnose.memory import asks_memory
-from mtpdoctor.diagnose.remedies import facts_for, filled_in, fixes_of
+from mtpdoctor.diagnose.remedies import case_for, facts_for, filled_in, fixes_of
 from mtpdoctor.diagnose.types import Diagnosis, Fix
 from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.kb.load import Knowledge
@@ -36,6 +36,7 @@ def diagnosed(
 ) -> Diagnosis:
     """What a rule, or the kind of the failure, says of the cause, fitted to this build, its packages and this log."""
     known = _by_rule if cause.match is not None else _unknown
+    case = case_for(cause.match.rule, case) if cause.match is not None else case
     diagnosis = _for_this_build(known(cause, consequences, case, knowledge), cause, case, knowledge, reading)
     diagnosis = _with_versions(diagnosis, cause, case, knowledge)
     diagnosis = _each_once(_as_shown(diagnosis, cause, case, knowledge, reading, attempt))

@@ -36,6 +36,7 @@ def fixes_of(match: Match, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
     """The fixes of a matched rule for this case, best first."""
     certain: list[Fix] = []
     conditional: list[Fix] = []
+    case = case_for(match.rule, case)
     facts = facts_for(match.rule, case, knowledge)
     for remedy in _expanded(match, case):
         truth = _applies(remedy, case, facts, match)
@@ -47,6 +48,12 @@ def fixes_of(match: Match, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
         ):
             (certain if truth or _keeps_its_place(remedy, case, facts, match) else conditional).append(fix)
     return tuple(certain + conditional)
+
+
+def case_for(rule: Rule, case: Case) -> Case:
+    """Where the release was only worked out, and the rule's message is of other releases, it is not known."""
+    unlike = case.release_range is not None and rule.releases.holds(case.release) is False
+    return case.without_release() if unlike else case
 
 
 def fix_of(remedy: Remedy, case: Case, knowledge: Knowledge) -> Fix | None:

@@ -317,8 +317,8 @@ def _root_line(root: str, line: Line, place: _Place | None) -> Line:
     if place is None:
         return line
     if root == "match":
-        quoted = _is_source(line, place.traceback)
-        return (place.traceback.exception or line) if quoted else line
+        inside = _leads_there(line, place.traceback)
+        return (place.traceback.exception or line) if inside else line
     if root == "exception":
         return place.traceback.exception or line
     last = place
@@ -328,11 +328,14 @@ def _root_line(root: str, line: Line, place: _Place | None) -> Line:
 
 def _is_source(line: Line, traceback: Traceback) -> bool:
     """A line of source code that a traceback quotes."""
+    return _leads_there(line, traceback) and not line.body.lstrip().startswith('File "')
+
+
+def _leads_there(line: Line, traceback: Traceback) -> bool:
+    """A frame of a traceback or the source that it quotes: what leads to the exception, not what is said of it."""
     if traceback.exception is not None and line.key >= traceback.exception.key:
         return False
-    if line.key == traceback.head.key or line.body.lstrip().startswith('File "'):
-        return False
-    return line.body.startswith(" ")
+    return line.key != traceback.head.key and line.body.startswith(" ")
 
 
 def _line_at(place: _Place, offset: int) -> Line:

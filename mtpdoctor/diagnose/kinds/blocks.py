@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import lcm
+
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.kinds.upgrade import upgrade_remedies
 from mtpdoctor.facts import UNKNOWN
@@ -53,7 +55,7 @@ def block_remedies(match: Match, case: Case) -> list[Remedy]:
         why="what has to divide is given by the quantization_config of the checkpoint",
     )
     if split is None:
-        return [other]
+        return [*_unseen_split(match, case), other]
     if not split.divides(1):
         unquantized = replace(
             other, title="Use a checkpoint that leaves this layer unquantized, or a BF16 one"
@@ -84,6 +86,28 @@ def block_remedies(match: Match, case: Case) -> list[Remedy]:
         # The shared expert is cut over all ranks even where the others are kept whole, so it fails next.
         return [*fewer, *(replace(r, risk=f"{r.risk}; {_SHARED_CUT}") for r in whole), other]
     return [*whole, *fewer, other]
+
+
+def _unseen_split(match: Match, case: Case) -> list[Remedy]:
+    """What helps where the log does not show over how many ranks the matrix is cut."""
+    block, width = (match.captures.get(name, "") for name in ("block", "width"))
+    if not (block.isdigit() and width.isdigit() and int(block) and int(width)):
+        return []
+    if _number(case, "arg.tp_size") is not None:
+        return []
+    times = lcm(int(block), int(width)) // int(width)
+    share = f"a rank then gets {times * int(width)} = {times * int(width) // int(block)} x {block}"
+    fewer = Remedy(
+        title=f"Split over {times} times fewer GPUs, --tp-size divided by {times}",
+        safety=Safety.MANUAL,
+        why=f"{share} in place of {width}; where --tp-size is no multiple of {times}, no smaller one helps",
+    )
+    whole = Remedy(
+        title="Keep each expert whole, --ep-size as large as --tp-size",
+        safety=Safety.MANUAL,
+        why="experts are shared out instead of cut; all GPUs stay in use",
+    )
+    return [whole, fewer] if _EXPERT.search(match.line.text) is not None else [fewer]
 
 
 def _whole_experts(split: _Split, case: Case) -> list[Remedy]:
