@@ -170,11 +170,10 @@ def _sizes(facts: Facts) -> Facts:
     """Pipeline stages by the ranks' names, where no argument tells; ranks name their stage wherever there are several."""
     if facts.look("arg.pp_size") is not UNKNOWN:
         return Facts({})
-    stages = facts.fact("log.pp_ranks")
+    stages, ranks = facts.fact("log.pp_ranks"), facts.fact("log.tp_ranks")
     if stages is None:
         return make_facts({"arg.pp_size": 1}, Source.DERIVED, "no rank names a stage")
-    found = {"arg.pp_size": Fact("arg.pp_size", stages.value, Source.LOG, stages.where)}
-    ranks = facts.fact("log.tp_ranks")
+    found = {"arg.pp_size": Fact("arg.pp_size", max(stages.value, 2), Source.LOG, stages.where)}
     if facts.look("arg.tp_size") is UNKNOWN:
         value, where = (ranks.value, ranks.where) if ranks is not None else (1, stages.where)
         found["arg.tp_size"] = Fact("arg.tp_size", value, Source.LOG, where)

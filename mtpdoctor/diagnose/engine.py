@@ -70,7 +70,7 @@ def diagnose(
         outcome, causality = ("failed", broken) if broken is not None else (outcome, causality)
         unserved = unserved if broken is None else ()
     causality = Causality(
-        tuple(_by_compiler(cause, reading, attempt, matches) for cause in causality.causes),
+        _each_once(tuple(_by_compiler(cause, reading, attempt, matches) for cause in causality.causes)),
         causality.consequences,
     )
     if given.models_here and any(c.match and asks_memory(c.match.rule) for c in causality.causes):
@@ -100,6 +100,12 @@ def diagnose(
         stop=_stop(reading, attempt, case) if outcome == "unfinished" and reading.is_sglang else None,
         ended=_ended(attempt, outcome),
     )
+
+
+def _each_once(causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
+    """Without those that no rule knows and whose line is that of one which a rule knows."""
+    known = {cause.root.key for cause in causes if cause.match is not None}
+    return tuple(cause for cause in causes if cause.match is not None or cause.root.key not in known)
 
 
 def _by_compiler(cause: Cause, reading: LogReading, attempt: Attempt, matches: Matches) -> Cause:

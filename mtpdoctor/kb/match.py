@@ -8,7 +8,7 @@ untrusted: a line made to stall a regex costs its share and no more, and the rul
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mtpdoctor.facts import UNKNOWN, Facts, Source
@@ -53,6 +53,7 @@ class _Place:
     """A traceback of the attempt with its text; ``outer`` is the one raised from it, if any."""
 
     traceback: Traceback
+    lines: Sequence[Line]
     text: str
     outer: Traceback | None
 
@@ -273,8 +274,9 @@ class _Matcher:
             for event in self.attempt.events:
                 node, outer = event.traceback, None
                 while node is not None and id(node) not in seen:
-                    text = "\n".join(line.body for line in node.lines)[-32 * WINDOW :] or _rebuilt(node)
-                    seen[id(node)] = _Place(node, text, outer)
+                    lines = _each_once(node.lines)
+                    text = "\n".join(line.body for line in lines)[-32 * WINDOW :] or _rebuilt(node)
+                    seen[id(node)] = _Place(node, lines, text, outer)
                     node, outer = node.inner, node
             self._places = list(seen.values())
         return self._places
@@ -340,7 +342,7 @@ def _leads_there(line: Line, traceback: Traceback) -> bool:
 
 def _line_at(place: _Place, offset: int) -> Line:
     """The log line on which a character of the traceback's text stands."""
-    lines = place.traceback.lines
+    lines = place.lines
     if not lines:
         return place.traceback.exception or place.traceback.head
     position = sum(len(line.body) + 1 for line in lines) - 1 - len(place.text)  # cut at the front
@@ -351,6 +353,11 @@ def _line_at(place: _Place, offset: int) -> Line:
         if target < at:
             return line
     return lines[-1]
+
+
+def _each_once(lines: Sequence[Line]) -> Sequence[Line]:
+    """Without what the line before says too: ranks that fail alike may write line by line into each other."""
+    return [line for n, line in enumerate(lines) if not n or line.body != lines[n - 1].body]
 
 
 def _rebuilt(node: Traceback) -> str:

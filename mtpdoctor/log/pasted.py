@@ -21,6 +21,8 @@ _BEGINS = lazy(
     r"\[?20\d\d-\d\d-\d\d|\s*File \"|\s*Traceback|\s{4}|[\w.]*(?:Error|Exception|Warning): |(?:INFO|WARN\w*|ERROR|DEBUG|CRITICAL)\b|\[|\(\w[\w ]* pid="
     r"|[\w.-]+ *\| |[A-Z][a-z]{2} [ \d]\d \d\d:|\S+@\S+[#$]|[$+#>] |usage: |\w[\w -]*:\s+\d{1,3}%|\d+: "
 )
+_FRAME = lazy(r"\bFile \"[^\"]+\", line \d+, in (?:<\w+>|\w+)$")
+_REST = lazy(r"[a-z_][a-z_\d]*$")  # of a function's name
 
 _ANNOUNCED = " output:"
 _ANNOUNCES = lazy(r"^(?:\S+ \S+ )?DEBG '[^']{1,200}' std(?:out|err) output:\s*$")
@@ -65,8 +67,17 @@ def _width(sample: bytes) -> int | None:
     full = [i for i, line in enumerate(lines[:-1]) if len(line) == width]
     if len(full) > _PADDED * len(lines):
         return None
+    if any(_is_broken_frame(lines, i) for i in full):
+        return width
     going_on = sum(_goes_on(lines, i) for i in full)
     return width if len({lines[i] for i in full}) >= _FULL and going_on >= _GO_ON * len(full) else None
+
+
+def _is_broken_frame(lines: Sequence[str], i: int) -> bool:
+    """A line of a traceback that only its rest on the next one completes."""
+    if _FRAME.search(lines[i]) is not None:
+        return _REST.match(lines[i + 1]) is not None
+    return _FRAME.search(lines[i] + lines[i + 1]) is not None
 
 
 def _goes_on(lines: Sequence[str], i: int) -> bool:

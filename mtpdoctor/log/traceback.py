@@ -289,6 +289,8 @@ class TracebackParser:
             indent = len(body) - len(body.lstrip())
             found = exception_of(body) if indent <= max(node.indent - 2, 0) else None
             if found is None and indent > node.indent:
+                if node.pending is None and node.lines[-1].body == line.body:  # ranks that fail alike
+                    node = self._latest([n for n in reading if n.pending]) or node
                 node.flush(body)
                 self._take(node, line)
                 return True
