@@ -57,12 +57,9 @@ def first_with_all(names: Iterable[str]) -> str | None:
     return max((str(spans[name][-1][0]) for name in names), key=release_order, default=None)
 
 
-_OF_BOTH = {"--dp"}  # spelled out by the one server, and short for the same option of the other
-
-
 def only_of_diffusion(name: str) -> bool:
     """Is it an option of the server for image and video models, and of no language server?"""
-    return name not in _OF_BOTH and name not in flag_table(None) and name in diffusion_flags()
+    return name not in flag_table(None) and name in diffusion_flags()
 
 
 def starts_diffusion(command: LaunchCommand) -> bool:
