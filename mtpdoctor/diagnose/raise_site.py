@@ -49,6 +49,7 @@ from mtpdoctor.sglang.source import find_source
 from mtpdoctor.sglang.templates import show
 
 MAX_FIXES = 3
+_OF_RANKS = lazy(r"(?i)tp[_ -]?size|tensor[_ -]parallel|\bTP\b")
 _VAGUE = lazy(r"a computed value|something else")
 MAX_GUARDS = 4
 
@@ -257,6 +258,8 @@ def _fixes(site: RaiseSite, case: Case, knowledge: Knowledge, table: FlagTable) 
     values = _in_force(case, table)
     out: list[Fix] = []
     for candidate in candidate_edits(site, values, table):
+        if candidate.gives_up_gpus and not _OF_RANKS.search(site.template):
+            continue  # several GPUs are what the launch is for; the check is about something else
         fix = _fix(candidate, case, knowledge)
         if fix is not None:
             out.append(fix)

@@ -50,6 +50,7 @@ _ORDERED: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
 }
+_RANKS = frozenset({"--tp-size", "--tensor-parallel-size", "--tp"})
 _SOMETHING = "something else holds"
 # Never offered: taking these away leaves nothing of what was asked for, or starts another model.
 _KEPT = frozenset({"model_path", "tokenizer_path", "host", "port", "device", "nnodes", "node_rank"})
@@ -61,6 +62,11 @@ class Candidate:
 
     edits: tuple[Edit, ...]
     why: str
+
+    @property
+    def gives_up_gpus(self) -> bool:
+        """Nothing but one GPU in place of several."""
+        return all(e.value == "1" and e.name in _RANKS for e in self.edits)
 
 
 def guard_words(site: RaiseSite, table: FlagTable) -> tuple[str, ...]:

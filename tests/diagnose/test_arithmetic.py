@@ -144,3 +144,19 @@ def test_no_name_nobody_listening_and_no_answer_are_three_causes(said: str, rule
     found = first(log, "--tp 16 --nnodes 2 --node-rank 1 --dist-init-addr node-0.x:5000")
     assert found["rule"] == rule
     assert any("node-0.x" in command for command in found["fixes"][0]["run"])
+
+
+@pytest.mark.parametrize(
+    ("message", "tp", "sizes"),
+    [
+        ("AssertionError: 16 is not divisible by 3", 3, ["--tp-size 2"]),
+        ("ValueError: warp rows of each rank = 8 is not divisible by warp_tile = 128", 8, []),
+        ("ValueError: warp rows of each rank = 48 is not divisible by warp_tile = 64", 16, ["--tp-size 4"]),
+    ],
+)
+def test_a_split_offered_divides_the_numbers_of_the_message(message: str, tp: int, sizes: list[str]) -> None:
+    found = first(
+        f'{CRASH}  File "/x/sglang/srt/layers/warp_attn.py", line 9, in ensure_divisible\n    f(num_heads)\n{message}\n',
+        f"--tp {tp}",
+    )
+    assert [edit for edit in edits(found) if edit.startswith(("--tp", "--ep"))] == sizes

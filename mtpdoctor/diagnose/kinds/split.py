@@ -12,6 +12,9 @@ _EXPERTS = lazy(r"/layers/moe/|fused_moe|_moe(?:_\w+)?\.py|MoEMethod|\bmlp\.expe
 _SAID = lazy(r"(?i)\bmoe\b|\bexperts?\b|moe_\w+|\bw13\b|\bw13_")
 _BLOCK = lazy(r"(?i)(?:divisible by|multiple of|aligned to)[^\d\n]{0,60}?(\d{1,5})\b")
 # Who says that it is the split over GPUs which decides, and whose numbers it does not touch.
+_DIVIDED = lazy(
+    r"(?i)(?:=\s*|:\s*|^)(?P<what>\d{1,7})\)? (?:is not|must be|isn't) (?:evenly )?divisible by [^\d\n]{0,60}?(?P<by>\d{1,5})\b(?!\s*[*%])"
+)
 _OF_GPUS = lazy(
     r"(?i)(?<![a-z])(?:tp|tensor[ _-](?:model[ _-])?parallel\w*|ranks?|world[ _]size|partition\w*|shard\w*|\w*heads?|experts?|"
     r"tp_size|tp_rank|attn_tp\w*|moe_tp\w*)(?![a-z])|per[ _-](?:gpu|rank)|(?:in|out)put_size_per"
@@ -23,6 +26,7 @@ _ELSEWHERE = lazy(
     r"/(?:mem_cache|multimodal|disaggregation|managers|constrained|entrypoints)/|processor|vit\b|_vit|image|patch"
 )
 _HEADS = lazy(r"(?i)heads")
+_OF_HEADS = lazy(r"(?i)heads|/attention/|_attn\b|attention")
 _NEAREST = 4  # frames
 
 
@@ -35,8 +39,10 @@ def split_remedies(match: Match, case: Case) -> list[Remedy]:
     remedies: list[Remedy] = []
     if ranks > 1:
         expert = _of_experts(match)
+        message = match.traceback.message if match.traceback is not None else match.line.body
+        heads = not expert and _OF_HEADS.search(f"{message}\n{_code(match)}") is not None
         fewer, sure = _fewer(match, case, ranks, expert)
-        whole = _whole_experts(ranks, case)
+        whole = [] if heads else _whole_experts(ranks, case)
         on_fewer = [_on_fewer(ranks, fewer, sure)] if fewer is not None else []
         remedies += [*whole, *on_fewer] if expert and not sure else [*on_fewer, *whole]
     remedies.append(
@@ -61,6 +67,12 @@ def _of_gpus(match: Match) -> bool:
     return bool(not frames or _WEIGHTS.search(place)) and _ELSEWHERE.search(f"{place}\n{said}") is None
 
 
+def _code(match: Match) -> str:
+    """Where it failed, in the nearest frames."""
+    frames = match.traceback.frames[-_NEAREST:] if match.traceback is not None else ()
+    return "\n".join(f"{frame.path}:{frame.function}\n{frame.code}" for frame in frames)
+
+
 def _of_experts(match: Match) -> bool:
     if match.traceback is None:
         return _SAID.search(match.line.body) is not None
@@ -79,6 +91,9 @@ def _fewer(match: Match, case: Case, ranks: int, expert: bool) -> tuple[int | No
     if heads:
         whole = next((n for n in range(ranks - 1, 0, -1) if heads % n == 0), 1)
         return whole, f"the model has {heads} attention heads: {heads // whole} a GPU"
+    divided = _DIVIDED.search(message)
+    if divided is not None and int(divided["by"]) > 0:
+        return _of_numbers(int(divided["what"]), int(divided["by"]), ranks)
     said = _BLOCK.search(message)
     width = _number(case, "model.expert_intermediate_size") if expert else None
     if width is None or said is None or int(said[1]) < 1:
@@ -88,6 +103,18 @@ def _fewer(match: Match, case: Case, ranks: int, expert: bool) -> tuple[int | No
     if fits is None:
         return None, ""
     return fits, f"the experts are {width} wide: {width // fits} a GPU is {width // fits // block} x {block}"
+
+
+def _of_numbers(what: int, by: int, ranks: int) -> tuple[int | None, str]:
+    """``what`` is not divisible by ``by``: by the number of ranks itself, or it is one rank's share that does not fill blocks."""
+    if by == ranks:
+        fits = next(n for n in range(ranks - 1, 0, -1) if what % n == 0)
+        return fits, f"{what} = {fits} x {what // fits}"
+    whole = what * ranks
+    found = next((n for n in range(ranks // 2, 0, -1) if ranks % n == 0 and whole // n % by == 0), None)
+    if found is None:
+        return None, ""  # fewer GPUs do not help, as far as the message's numbers tell
+    return found, f"each GPU then holds {whole // found} = {whole // found // by} x {by} of it"
 
 
 def _on_fewer(ranks: int, fewer: int, sure: str) -> Remedy:
