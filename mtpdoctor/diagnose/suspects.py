@@ -3,21 +3,23 @@
 ``knowledge/advice/suspects.json`` holds, for each option, how many labelled failed launches of the tests had it in their
 command, and in how many of those it had to go or to change (``benchmarks/suspects.py``). An option that few launches
 use is drawn towards what holds for all switches that turn a feature on. Options after which the failing code is named
-(``namesakes``) go before these. Both are guesses and say so: never more than ``risky``, and only where no rule knows the
+(``namesakes``), and those that bear on the part that failed (``components``), go before these. All are guesses and say so: never more than ``risky``, and only where no rule knows the
 failure.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from mtpdoctor.diagnose.components import component_of, options_of
 from mtpdoctor.diagnose.gated import SURROUNDINGS
 from mtpdoctor.diagnose.namesakes import Namesake, namesakes
+from mtpdoctor.diagnose.reached import NEAREST
 from mtpdoctor.diagnose.remedies import fix_of
-from mtpdoctor.diagnose.unknown import root_traceback
+from mtpdoctor.diagnose.unknown import is_own, root_traceback
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
 from mtpdoctor.log.types import Event, EventKind, Frame
 from mtpdoctor.paths import own_knowledge_folder
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 FILE = "advice/suspects.json"
 MOST = 2
 LEAST = 0.25  # share from which on an option is worth a launch without it
+_IDLE = "Look whether it is known"  # right in fewer launches than any guess
 _LOSES = "gives up what the option was for"
 WEIGHT = 2  # launches that the share of its family is worth
 # Features, by their destination: other options say what to serve, where, or how much; without them it is another server.
@@ -87,13 +90,24 @@ def with_suspects(
     frames = traceback.frames if traceback is not None else frames
     named = namesakes([use for use, _ in open_ if use.dest not in _KEPT], frames)
     remedies = {name.use.dest: _of_namesake(name, specs[name.use.dest]) for name in named}
+    for dest, frame in _bearing(frames, specs):
+        remedies.setdefault(dest, _of_part(specs[dest], frame))
     known = suspects()
     shares = {use.dest: share_of(use.dest, known) for use, _ in open_ if use.dest.startswith(_FEATURE)}
     for dest, share in sorted(shares.items(), key=lambda item: (-item[1], item[0])):
         if share >= LEAST:
             remedies.setdefault(dest, _without(specs[dest], known.get(dest)))
     made = (fix_of(remedy, case, knowledge) for remedy in list(remedies.values())[:MOST])
-    return (*fixes, *(fix for fix in made if fix is not None))
+    idle = next((n for n, fix in enumerate(fixes) if fix.title.startswith(_IDLE)), len(fixes))
+    return (*fixes[:idle], *(fix for fix in made if fix is not None), *fixes[idle:])
+
+
+def _bearing(frames: Sequence[Frame], specs: Mapping[str, FlagSpec]) -> Iterator[tuple[str, Frame]]:
+    """Options of the command that bear on the part of SGLang that failed, with its frame."""
+    own = [frame for frame in reversed(frames) if is_own(frame.path)][:NEAREST]
+    for dest in options_of(own):
+        if dest in specs and dest not in _KEPT:
+            yield dest, own[0]
 
 
 def _failed(event: Event | None) -> bool:
@@ -129,6 +143,11 @@ def _of_namesake(name: Namesake, spec: FlagSpec) -> Remedy:
     file = "/".join(frame.path.rsplit("/", 3)[1:]) or frame.path
     why = f"what failed ({frame.function}, {file}) bears its name; that the option leads there is not read off the source"
     return _try_without(spec, why, _LOSES)
+
+
+def _of_part(spec: FlagSpec, frame: Frame) -> Remedy:
+    why = f"it bears on the part that failed ({component_of(frame)}); nothing else in the log speaks for it"
+    return _try_without(spec, why, f"{_LOSES}; a guess")
 
 
 def _try_without(spec: FlagSpec, why: str, risk: str) -> Remedy:

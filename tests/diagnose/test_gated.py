@@ -172,3 +172,15 @@ def test_a_line_of_compiled_code_is_named_by_its_library() -> None:
     found = report["diagnoses"][0]
     assert found["root"]["text"] == line and "Mooncake's transfer engine" in found["title"]
     assert edits(found["fixes"][0]) == [("set", "--disaggregation-transfer-backend", "nixl")]
+
+
+def test_an_option_that_bears_on_the_part_that_failed_is_worth_a_launch_without_it() -> None:
+    frames = [INIT, ("models/mllama4.py", "_handle_expert_frobs", "param.data[expert_id] = frob")]
+    found = fixes(
+        f"{LAUNCH} --ep-size 2",
+        frames,
+        "0.5.16",
+        "IndexError: index 4 is out of bounds for dimension 0 with size 4",
+    )
+    without = [fix["title"] for fix in found if ("remove", "--ep-size", None) in edits(fix)]
+    assert without == ["Try without --ep-size"]
