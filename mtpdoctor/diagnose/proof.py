@@ -15,14 +15,14 @@ from mtpdoctor.diagnose.memory import before_launch, with_memory
 from mtpdoctor.diagnose.preflight import Foreseen, Summing, surely_fatal
 from mtpdoctor.diagnose.spelling import contradictory, is_open, merged_edits, removals_first, spell
 from mtpdoctor.errors import UserError
-from mtpdoctor.facts import Facts
+from mtpdoctor.facts import Facts, Source
 from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.resolution import resolved
 from mtpdoctor.kb.templates import resolve_remedy
 from mtpdoctor.kb.types import Remedy, Rule, Safety
 from mtpdoctor.launch.document import LaunchDocument
-from mtpdoctor.launch.types import Edit
+from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.log.types import Stage
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release
@@ -65,7 +65,7 @@ def prove(
     except UserError as error:
         return Proof(None, edits, "none", (str(error),))
     if document.text == case.document.text:
-        return None
+        return _of_environment(case, edits)
     notes: list[str] = []
     seen = {case.document.text, document.text}
     if not releases:
@@ -102,6 +102,21 @@ def prove(
         notes.append(step.why)
         risks += step.risks
     return Proof(document, edits, verified, tuple(notes), risks)
+
+
+def _of_environment(case: Case, edits: tuple[Edit, ...]) -> Proof | None:
+    """Variables to take out that the command does not set and the log shows: they come from where it is started."""
+    names = [e.name for e in edits if e.op is EditOp.UNSET]
+    shown = [case.facts.fact(f"env.{name}") for name in names]
+    if not names or len(names) != len(edits) or any(f is None or f.source is not Source.LOG for f in shown):
+        return None
+    what = " ".join(names)
+    return Proof(
+        None,
+        edits,
+        "none",
+        (f"the command does not set it, the log shows it: unset {what} where the server is started from",),
+    )
 
 
 def _trial_memory(case: Case, trial: Case) -> Summing:

@@ -6,6 +6,7 @@ import re
 
 from mtpdoctor.log import installed as _installed
 from mtpdoctor.log import package_lines as _package_lines
+from mtpdoctor.log import printed_environment as _environment
 from mtpdoctor.log.drivers import driver_in
 from mtpdoctor.log.platforms import SAID, platform_said
 from mtpdoctor.log.server_args import parse_server_args
@@ -71,6 +72,7 @@ LITERALS = (
     "CUDA_VISIBLE_DEVICES=",
     "export ",
     "NCCL INFO",
+    *_environment.LITERALS,
     *_installed.LITERALS,
     *_package_lines.LITERALS,
     *(literal for literal, _, _ in SAID),
@@ -248,6 +250,8 @@ class Observer:
             self._note("release", release, line)
         if ("sgl" in text and ":" in text) and (m := _DEVELOPMENT.search(text)):
             self._note("log.development", m[1], line)
+        if variable := _environment.variable_in(text):
+            self._note(f"env.{variable[0]}", variable[1], line)
         self._packages(line, text)
         self._hardware(line, text)
         self._host_memory(line, text)

@@ -83,6 +83,20 @@ def test_json_that_the_shell_has_eaten_is_written_anew() -> None:
     assert '\'{"temperature": 0, "stop": ["a"]}\'' in first["command"]
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ('{"enable_thinking": true}}', '{"enable_thinking": true}'),  # as ${NAME:-{...}} leaves it
+        ('{"a": {"b": [1, 2]}', '{"a": {"b": [1, 2]}}'),  # one too few
+        ('{"a": "x}"', '{"a": "x}"}'),  # a brace within a text is none
+    ],
+)
+def test_braces_that_do_not_match_are_mended(given: str, meant: str) -> None:
+    failure = f"launch_server.py: error: argument --preferred-sampling-params: invalid loads value: '{given}'"
+    first = fixes(f"--preferred-sampling-params '{given}'", failure)[0]
+    assert [e["value"] for e in first["edits"]] == [meant]
+
+
 def test_json_that_nobody_can_guess_is_for_a_person() -> None:
     failure = "launch_server.py: error: argument --preferred-sampling-params: invalid loads value: '{a b'"
     first = fixes("--preferred-sampling-params '{a b'", failure)[0]
@@ -128,3 +142,19 @@ JSON = st.recursive(
 def test_what_is_json_already_keeps_its_meaning(value: Any) -> None:
     """The JSON is read as YAML and written again; for a value that is JSON already nothing may change."""
     assert json.loads(as_json(json.dumps(value)) or "0") == value
+
+
+@pytest.mark.parametrize(
+    "shown",
+    ["NCCL_NET=IB", "export NCCL_NET=IB", "node1:7:7 [0] NCCL INFO NCCL_NET set by environment to IB."],
+)
+def test_a_variable_that_the_log_shows_is_known_and_taken_out_where_the_server_is_started(shown: str) -> None:
+    failure = f"{TRACE}RuntimeError: NCCL error: invalid usage (run with NCCL_DEBUG=WARN for details)\n"
+    report = diagnose_text(
+        f"HF_TOKEN=hf_abcdefghijklmnop\n{shown}\n{COMMAND}--tp 2\n[2026-03-01 08:00:12 TP0] Scheduler hit an exception: {failure}"
+    )
+    found = report["diagnoses"][0]
+    assert found["title"].startswith("NCCL_NET=IB names a network") and "hf_abc" not in json.dumps(report)
+    assert found["fixes"][0]["command"] is None and "unset NCCL_NET where" in " ".join(
+        found["fixes"][0]["notes"]
+    )

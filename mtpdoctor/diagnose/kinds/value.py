@@ -45,7 +45,9 @@ def _json_remedies(case: Case, captures: Mapping[str, str]) -> Iterator[Remedy]:
             continue
         if _parses(value):
             continue
-        mended = as_json(value)
+        mended, fault = balanced(value)
+        if mended is None:
+            mended, fault = as_json(value), _WORDS
         if mended is None:
             yield Remedy(
                 title=f"Correct the JSON of {use.name}",
@@ -57,12 +59,57 @@ def _json_remedies(case: Case, captures: Mapping[str, str]) -> Iterator[Remedy]:
             yield Remedy(
                 title=f"Write the value of {use.name} as JSON",
                 safety=Safety.RISKY,
-                why="it is no JSON as it stands: names and words want double quotes, and the shell takes away those that are not quoted themselves",
+                why=f"it is no JSON as it stands: {fault[0]}",
                 edits=(EditTemplate("set", use.name, mended),),
-                risk="words without quotes were read as the values that they resemble",
+                risk=fault[1],
             )
         if not required(use, case):
             yield left_out(use)
+
+
+_WORDS = (
+    "names and words want double quotes, and the shell takes away those that are not quoted themselves",
+    "words without quotes were read as the values that they resemble",
+)
+_CLOSERS = {"{": "}", "[": "]"}
+
+
+def balanced(value: str) -> tuple[str | None, tuple[str, str]]:
+    """The value with as many closing braces and brackets as it opens, and what was wrong; None where that is not its fault.
+
+    A brace too many is what ``${VAR:-{...}}`` of a shell leaves, one too few what a cut line or template does.
+    """
+    text = value.strip()
+    try:
+        read, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        missing = _unclosed(text)
+        if not missing or not _parses(text + missing):
+            return None, _WORDS
+        return text + missing, (f'"{missing}" is missing at its end', "what else was cut off is not known")
+    rest = text[end:].strip()
+    if not isinstance(read, (dict, list)) or not rest or set(rest) - set("}] "):
+        return None, _WORDS
+    return text[:end], (
+        f'"{rest}" stands behind its end, as ${{NAME:-{{...}}}} in a shell script leaves it',
+        "what follows the end is left out",
+    )
+
+
+def _unclosed(text: str) -> str:
+    """The closing braces and brackets that the text lacks, from the inside out."""
+    open_ones: list[str] = []
+    quoted = escaped = False
+    for sign in text:
+        if quoted:
+            quoted, escaped = escaped or sign != '"', not escaped and sign == "\\"
+        elif sign == '"':
+            quoted = True
+        elif sign in _CLOSERS:
+            open_ones.append(_CLOSERS[sign])
+        elif open_ones and sign == open_ones[-1]:
+            open_ones.pop()
+    return "" if quoted else "".join(reversed(open_ones))
 
 
 def _parses(value: str) -> bool:
