@@ -14,6 +14,7 @@ from mtpdoctor.log.types import EventKind, Traceback
 from mtpdoctor.patterns import lazy
 
 NOTHING = Reached()
+OPTIONS = "the check of the options"  # as components.json calls it
 AS_TOLD = "What it says is the reason as far as the log tells."
 UNKNOWN_CAUSE = "No rule knows this failure. The line above is the earliest error that nothing else explains."
 PROGRAMMING = frozenset(
@@ -73,9 +74,9 @@ def _of_traceback(traceback: Traceback, reached: Reached, refuses: bool) -> str:
     using = f" with {options[0]}" if options else ""
     if not part:
         return f"{_capital(package)} fails{using}: {what_of(traceback)}"
-    refuses = refuses and not _FAILED.search(traceback.message)
+    refuses = (refuses or (not package and part == OPTIONS)) and not _FAILED.search(traceback.message)
     verb = "refuses this launch" if refuses else f"fails in {package}" if package else "fails"
-    return f"{_capital(part)} {verb}{using}: {what_of(traceback)}"
+    return f"{part[0].upper()}{part[1:]} {verb}{using}: {what_of(traceback)}"
 
 
 def _capital(words: str) -> str:
@@ -107,7 +108,7 @@ def whose_code(cause: Cause) -> str:
         where = f"in {package}" if package else "outside of SGLang"
         return f"It was raised {where}, which {whole.rstrip(',')} called{code}. {AS_TOLD}"
     if kind not in PROGRAMMING and "values to unpack" not in said:
-        return f"{_capital(part)} failed in {place}{code}." if part else ""
+        return f"{part[0].upper()}{part[1:]} failed in {place}{code}." if part else ""
     why = " Something that should have been there is None." if _NONE.search(said) else ""
     return (
         f"It is an error of programming in SGLang's own code: {whole} meets a case that it was not written for "

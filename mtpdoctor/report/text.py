@@ -146,7 +146,7 @@ class Page:
     # -- one diagnosis -------------------------------------------------------------------------
     def rule_of(self, diagnosis: Diagnosis) -> str:
         if diagnosis.rule is None:
-            return "Cause not known"
+            return "Cause not known" if diagnosis.title.endswith("no rule knows") else "No rule knows it"
         rule = self.clean.line(diagnosis.rule)
         if diagnosis.confidence >= 0.8:
             return rule
