@@ -52,6 +52,7 @@ FINDINGS = {
     "e_ok_ready_noise": ("MTP0070", "MTP0081"),
     "f_ok_pd_prefill_k8s": ("MTP0058",),
     "h_ok_retract_jit": ("MTP0086",),
+    "i_ok_glm_bad_grammars": ("MTP0070",),
 }
 
 
