@@ -22,6 +22,9 @@ _BEGINS = lazy(
     r"|[\w.-]+ *\| |[A-Z][a-z]{2} [ \d]\d \d\d:|\S+@\S+[#$]|[$+#>] |usage: |\w[\w -]*:\s+\d{1,3}%|\d+: "
 )
 _FRAME = lazy(r"\bFile \"[^\"]+\", line \d+, in (?:<\w+>|\w+)$")
+_USUAL = 80  # of a terminal that nobody made wider: fewer full lines are enough
+_MESSAGE = lazy(r"[\w.]*(?:Error|Exception): ")
+_MIDDLE = lazy(r" ?[a-z\d'/)_.,-]")
 _REST = lazy(r"[a-z_][a-z_\d]*$")  # of a function's name
 
 _ANNOUNCED = " output:"
@@ -70,7 +73,11 @@ def _width(sample: bytes) -> int | None:
     if any(_is_broken_frame(lines, i) for i in full):
         return width
     going_on = sum(_goes_on(lines, i) for i in full)
-    return width if len({lines[i] for i in full}) >= _FULL and going_on >= _GO_ON * len(full) else None
+    different = len({lines[i] for i in full})
+    broken = any(_MESSAGE.match(lines[i]) and _MIDDLE.match(lines[i + 1]) for i in full)
+    if width == _USUAL and going_on == len(full) and (broken or different >= 2):
+        return width
+    return width if different >= _FULL and going_on >= _GO_ON * len(full) else None
 
 
 def _is_broken_frame(lines: Sequence[str], i: int) -> bool:

@@ -45,3 +45,26 @@ def test_a_release_that_was_worked_out_gives_way_to_the_message() -> None:
     )
     assert found["root"]["text"] == error
     assert found["fixes"][0]["edits"][0]["name"] == "--linear-attn-decode-backend"
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(line[i : i + 80] for line in text.split("\n") for i in range(0, max(len(line), 1), 80))
+
+
+def _of_four_ranks(text: str) -> str:
+    """The same traceback from four ranks, written line by line into each other."""
+    head, *lines = text.rstrip("\n").split("\n")
+    heads = [head.replace("TP0", f"TP{rank}") for rank in range(4)]
+    return "\n".join([*heads, *(line for line in lines for _ in range(4)), ""])
+
+
+def test_a_narrow_terminal_and_ranks_that_write_into_each_other_change_nothing() -> None:
+    indexer = SCHEDULER.replace("managers/scheduler", "layers/attention/dsv4/indexer")
+    text = (
+        f'{HEAD}  File "{indexer}", line 87, in fp8_paged_mqa_logits_torch\n'
+        "    assert seq_lens.shape == (batch_size,)\nAssertionError\n"
+    )
+    knowledge = own_knowledge()
+    for shape in (str, _wrapped, _of_four_ranks):
+        report = to_json(diagnose(reading_from_text(shape(text), knowledge.literals), knowledge))
+        assert [d["rule"] for d in report["diagnoses"]] == ["MTP3002"], shape
