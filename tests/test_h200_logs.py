@@ -20,10 +20,14 @@ LABELS_3 = sorted((DATA / "h200_logs_3").glob("*.json"))
 LABELS_4 = sorted((DATA / "h200_logs_4").glob("*.json"))
 # Recorded on two GPUs: ranks, nodes and stages, and what goes wrong between them.
 LABELS_5 = sorted((DATA / "h200_logs_5").glob("*.json"))
+# Recorded from 0.5.23 beside an older torch: model folders, new options, variables, packages.
+LABELS_6 = sorted((DATA / "h200_logs_6").glob("*.json"))
 
 
 @pytest.mark.parametrize(
-    "label", LABELS + LABELS_2 + LABELS_3 + LABELS_4 + LABELS_5, ids=lambda p: f"{p.parent.name[10:]}{p.stem}"
+    "label",
+    LABELS + LABELS_2 + LABELS_3 + LABELS_4 + LABELS_5 + LABELS_6,
+    ids=lambda p: f"{p.parent.name[10:]}{p.stem}",
 )
 def test_recorded_launch(label: Path) -> None:
     truth = json.loads(label.read_text())

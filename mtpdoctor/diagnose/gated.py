@@ -193,6 +193,9 @@ def _of_variable(gate: Gate, asked: bool, case: Case) -> Iterator[_Way]:
         yield _Way(f"Switch it off: {name}=0", f"runs only where {name} {said}", edits)
 
 
+_SIZES_OF_ADAPTERS = ("max_lora_rank", "lora_target_modules")
+
+
 def _without(gate: Gate, spec: FlagSpec, case: Case) -> Iterator[_Way]:
     """Without an option that was asked for, where its default closes the gate."""
     if gate.how == ON and spec.default not in _UNSET:
@@ -205,6 +208,8 @@ def _without(gate: Gate, spec: FlagSpec, case: Case) -> Iterator[_Way]:
         if tp is not None and pp is not None:
             title = f"Split by tensor parallelism alone: --tp-size {tp * pp} without {spec.name}"
             edits.append(EditTemplate("set", "--tp-size", str(tp * pp)))
+    if spec.dest == "lora_paths" and not all(case.facts.look(f"flag.{n}") for n in _SIZES_OF_ADAPTERS):
+        edits.append(EditTemplate("remove", "--enable-lora"))  # alone it asks for these sizes
     yield _Way(title, f"runs only with {spec.name}", tuple(edits))
 
 
