@@ -138,6 +138,10 @@ def _completed(
     said = _tables_say(cause, case, knowledge)
     guesses = said.fixes if said is not None and not edits else ()
     fixes = _with_later(_with_gated((*guesses, *advice.fixes), said), said)
+    if any(
+        remedy.generate == "tensor-name" for remedy in rule.remedies
+    ):  # it has asked the later loaders itself
+        fixes = tuple(f for f in fixes if "in nothing that the failing line names" not in f.why)
     steps = (*advice.steps, *(said.steps if said is not None else ()))
     return fixes, steps if fixes or steps else _where_to_look(cause, case)
 
