@@ -1,7 +1,8 @@
 """Making untrusted log text harmless: escape sequences dropped, control characters made visible.
 
 Escape sequences and NUL bytes are dropped *on bytes* (``strip_bytes``), the same way for one line as
-for a whole chunk, so that a literal split by a colour code is found where the clean text has it.
+for a whole chunk, so that a literal split by a colour code is found where the clean text has it. The quotes
+that word processors, chats and g++ print are read as the plain ones there too.
 Other control characters become U+FFFD, bidi controls and line separators ``<U+202E>``: neither can
 join what stood apart. Tabs stay.
 """
@@ -22,6 +23,10 @@ _ESCAPES = (
 )
 _ESCAPE_BYTES = lazy(_ESCAPES.encode())
 _ESCAPE_TEXT = lazy(_ESCAPES)
+_QUOTES = b"\xe2\x80"  # how the typographic quotes begin in UTF-8
+_SINGLE = lazy(rb"\xe2\x80[\x98\x99]")
+_DOUBLE = lazy(rb"\xe2\x80[\x9c\x9d]")
+_PLAIN = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 _STRANGE = lazy(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -33,11 +38,15 @@ def _shown(m: re.Match[str]) -> str:
 
 
 def strip_bytes(data: bytes) -> bytes:
-    """``data`` without escape sequences and NUL bytes; ``\\n`` and ``\\r`` are never touched."""
+    """``data`` without escape sequences and NUL bytes, its quotes plain; ``\\n`` and ``\\r`` are never touched."""
     if b"\0" in data:
         data = data.replace(b"\0", b"")
     if b"\x1b" in data:
         data = _ESCAPE_BYTES.sub(b"", data)
+    if _QUOTES in data:
+        data = _SINGLE.sub(b"'", data)
+        if b'{"' not in data:  # in JSON it would end the text; there plain_quotes comes after the parser
+            data = _DOUBLE.sub(b'"', data)
     return data
 
 
@@ -48,6 +57,11 @@ def strip_text(text: str) -> str:
     if "\x1b" in text:
         text = _ESCAPE_TEXT.sub("", text)
     return text
+
+
+def plain_quotes(text: str) -> str:
+    """``text`` with plain quotes for typographic ones; for what a JSON parser has given back."""
+    return text if text.isascii() else text.translate(_PLAIN)
 
 
 def harmless(text: str) -> str:

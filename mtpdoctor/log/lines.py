@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from mtpdoctor.log.clean import decode, harmless, strip_text
+from mtpdoctor.log.clean import decode, harmless, plain_quotes, strip_text
 from mtpdoctor.log.kinds import Peeled
 from mtpdoctor.log.quoted import quotes_request
 from mtpdoctor.log.transport import PLAIN, Transports
@@ -38,8 +38,10 @@ def peel(raw: bytes | str, transports: Transports = PLAIN) -> Peeled:
     if text[:1] == "\ufeff":
         text = text[1:]
     peeled = transports.peel(text)
-    if "\x1b" in peeled.rest or "\0" in peeled.rest:  # a JSON message brought its own
-        return Peeled(peeled.stream, peeled.time, strip_text(peeled.rest), peeled.partial)
+    if (
+        not peeled.rest.isascii() or "\x1b" in peeled.rest or "\0" in peeled.rest
+    ):  # a JSON message brought its own
+        return Peeled(peeled.stream, peeled.time, plain_quotes(strip_text(peeled.rest)), peeled.partial)
     return peeled
 
 

@@ -40,7 +40,7 @@ def searchable(data: bytes, json: bool) -> bytes:
     """``data`` (whole lines) with what may split a literal taken out; newlines stay where they are."""
     if b"\0" in data:
         data = data.replace(b"\0", b"")
-    if b"\x1b" in data:
+    if b"\x1b" in data or b"\xe2\x80" in data:  # colours, typographic quotes
         from mtpdoctor.log.clean import strip_bytes
 
         data = strip_bytes(data)

@@ -297,3 +297,18 @@ def test_traceback_in_one_json_message() -> None:
     t = only(f"{first}\n{second}\n")
     assert (t.rank, t.type, t.message) == ("TP1", "ValueError", "one message")
     assert t.exception is not None and t.exception.number == 2
+
+
+def test_typographic_quotes_are_read_as_plain_ones() -> None:
+    """A log that went through a word processor or a chat; also inside JSON, whose own quotes stay."""
+    lines = [
+        "Traceback (most recent call last):",
+        "  File \u201c/s/a.py\u201d, line 3, in f",
+        "    g()",
+        "KeyError: \u2018k\u2019",
+    ]
+    for text in ("\n".join(lines) + "\n", "".join(f'{{"log":"{x}\\n","stream":"stderr"}}\n' for x in lines)):
+        attempt = reading_from_text(text).attempt
+        assert attempt is not None
+        (found,) = [e.traceback for e in attempt.events if e.traceback is not None]
+        assert (found.type, found.message, found.frames[0].path) == ("KeyError", "'k'", "/s/a.py")
