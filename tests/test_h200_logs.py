@@ -52,3 +52,10 @@ def test_ranks_that_say_the_same_are_one_diagnosis() -> None:
         "TP1",
         "TP0",
     ]
+
+
+def test_no_way_round_keeps_lora_on_without_an_adapter() -> None:
+    """--enable-lora alone asks for a rank and target modules: such a command came back from the GPU."""
+    fixes = report_of(LABELS_6[0].parent / "l_bias.json")["diagnoses"][0]["fixes"]
+    commands = [f["command"] for f in fixes if f.get("command")]
+    assert commands and not [c for c in commands if "--enable-lora" in c and "--lora-paths" not in c]
