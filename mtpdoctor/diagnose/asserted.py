@@ -58,7 +58,7 @@ def condition_of(code: str) -> ast.expr | None:
         return None
     try:
         statement = ast.parse(f"assert {found[1]}").body[0]
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
         return None
     return statement.test if isinstance(statement, ast.Assert) else None
 

@@ -38,7 +38,7 @@ def is_bad_json(value: str) -> bool:
         return False
     try:
         json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     return False
 

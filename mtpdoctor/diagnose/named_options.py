@@ -7,6 +7,7 @@ sentence says to do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import Any
 
 from mtpdoctor.patterns import lazy
@@ -148,7 +149,9 @@ def is_word(text: str) -> bool:
 
 
 def number(value: Any) -> float | None:
+    """None for what is no number, and for those that count nothing ("inf", "nan")."""
     try:
-        return None if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+        read = None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return read if read is not None and isfinite(read) else None

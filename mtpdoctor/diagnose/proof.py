@@ -108,7 +108,11 @@ def _of_environment(case: Case, edits: tuple[Edit, ...]) -> Proof | None:
     """Variables to take out that the command does not set and the log shows: they come from where it is started."""
     names = [e.name for e in edits if e.op is EditOp.UNSET]
     shown = [case.facts.fact(f"env.{name}") for name in names]
-    if not names or len(names) != len(edits) or any(f is None or f.source is not Source.LOG for f in shown):
+    if (
+        not names
+        or len(names) != len(edits)
+        or any(f is None or f.value is None or f.source is not Source.LOG for f in shown)
+    ):
         return None
     what = " ".join(names)
     return Proof(

@@ -297,7 +297,7 @@ def with_json_quoted(text: str) -> str:
             continue
         try:
             _, end = decoder.raw_decode(text, m.start())
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if text[end : end + 1].strip():
             continue

@@ -179,10 +179,6 @@ _ARCH = lazy(r"-gencode[= ]\W*arch=compute_(\d{2,3})[af]?,")
 _ASKED = lazy(r"(?i)(?:requires?|needs?|minimum|at least|only|supports?|>=?|or newer)\b[^.;]{0,40}$")
 _SPARSE = lazy(r"Use (?:nsa|dsa) attention backend for DeepSeek")
 # A variable that the shell's trace or the person's typing shows; only those that steer a launch.
-_EXPORT = lazy(
-    r"^(?:\S*[$#%] |\++ )?export ((?:NCCL|GLOO|TP_SOCKET|CUDA|SGLANG|SGL|TORCH|PYTORCH|UCX|MC|HSA|HIP|ROCM|ASCEND|HCCL|NVSHMEM|TRITON|OMP)_\w+)"
-    r"=[\"']?([\w.,:/+-]+)[\"']?\s*$"
-)
 _HOST_POOL = lazy(r"Allocating (\d+(?:\.\d+)?) GB host memory for (.{3,40})")
 _LIMIT = lazy(r"^\s*memory:\s+(\d+(?:\.\d+)?)([KMGT]i?)\s*$")  # of a pod, under "Limits:"
 _USAGE = lazy(r"memory: usage \d+kB, limit (\d+)kB")  # of a container, by the kernel
@@ -220,6 +216,7 @@ class Observer:
         self._host_pools: dict[tuple[str | None, str], tuple[float, Line]] = {}  # GB, by rank and what for
         self._limits = False  # the lines that follow are a pod's limits, not its requests
         self._package_lines = _package_lines.PackageLines()
+        self._variables = _environment.Variables()
         self._pool_ends: list[float] = []  # free after each pool of the first rank that showed one
 
     def feed(self, line: Line) -> None:
@@ -250,8 +247,7 @@ class Observer:
             self._note("release", release, line)
         if ("sgl" in text and ":" in text) and (m := _DEVELOPMENT.search(text)):
             self._note("log.development", m[1], line)
-        if variable := _environment.variable_in(text):
-            self._note(f"env.{variable[0]}", variable[1], line)
+        self._variables.feed(line)
         self._packages(line, text)
         self._hardware(line, text)
         self._host_memory(line, text)
@@ -325,8 +321,6 @@ class Observer:
             self._capability(line, text)
         if "attention backend for DeepSeek" in text and _SPARSE.search(text):
             self._note("model.is_dsa", True, line)
-        if "export " in text and (m := _EXPORT.match(line.body)):
-            self._note(f"env.{m[1]}", m[2], line)
         if "NCCL INFO" in text:  # NCCL writes such lines at no other setting
             self._note("env.NCCL_DEBUG", "INFO", line)
         if "CUDA_VISIBLE_DEVICES" in text and (m := _VISIBLE.search(text)):
@@ -371,7 +365,10 @@ class Observer:
                 highest, line = max(shown, key=lambda s: s[0])
                 self._note(name, highest + 1, line)
 
-    def finish(self) -> tuple[Observation, ...]:
+    def finish(self, died: tuple[int, int, int] | None = None) -> tuple[Observation, ...]:
+        """``died``: the key of the line of the first failure."""
+        for variable, value, line in self._variables.known(died):
+            self._note(f"env.{variable}", value, line)
         if self._last_ranks:
             self._stages()
         if self._host_pools:

@@ -51,7 +51,7 @@ def build_attempt(
         last=(spans[-1].file, spans[-1].last),
         marks=tuple(marks),
         events=events,
-        observations=observer.finish(),
+        observations=observer.finish(min((e.line.key for e in events if e.fatal), default=None)),
         command=command,
         ready=ready,
         stage=_reached(events, marks),

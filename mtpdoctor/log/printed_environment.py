@@ -1,10 +1,13 @@
-"""Environment variables that a log shows outside of the launch command: printed by ``env``, or told by NCCL."""
+"""Environment variables that a log shows outside of the launch command: exported, printed by ``env``, or told by NCCL."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from mtpdoctor.log.types import Line
 from mtpdoctor.patterns import lazy
 
-__all__ = ["LITERALS", "variable_in"]
+__all__ = ["LITERALS", "Variables"]
 
 LITERALS = (
     "set by environment to",
@@ -23,6 +26,7 @@ LITERALS = (
     "TORCH_CUDA_ARCH_LIST=",
     "_VISIBLE_DEVICES=",
     "NVSHMEM_",
+    "unset ",
 )
 
 # Names that decide how a launch goes; nothing that may hold a secret.
@@ -32,16 +36,43 @@ _PRINTED = lazy(
     r"|HF|TRANSFORMERS|OMP)_[A-Z0-9_]+|LD_PRELOAD|LD_LIBRARY_PATH)"
     r"=(\"[^\"]*\"|'[^']*'|[^\s\"'$]*)"
 )
+_EXPORT = lazy(
+    r"^(?:\S*[$#%] |\++ )?export ((?:NCCL|GLOO|TP_SOCKET|CUDA|SGLANG|SGL|TORCH|PYTORCH|UCX|MC|HSA|HIP|ROCM|ASCEND|HCCL|NVSHMEM|TRITON|OMP)_\w+)"
+    r"=[\"']?([\w.,:/+-]+)[\"']?\s*$"
+)
+_UNSET = lazy(r"^(?:\S*[$#%] |\++ )?unset ([A-Z]\w+)\s*$")
 _SECRET = lazy(r"TOKEN|KEY|SECRET|PASS")
 _OF_NCCL = lazy(r"NCCL INFO (NCCL_[A-Z0-9_]+) set by environment to (\S+?)\.?$")
 
 
-def variable_in(text: str) -> tuple[str, str] | None:
-    """Name and value of the variable that a line shows, or None. Lines of NCCL's debugging say what was set for it."""
-    if "set by environment to" in text:
-        told = _OF_NCCL.search(text)
-        return (told[1], told[2]) if told else None
-    shown = _PRINTED.fullmatch(text.rstrip())
-    if shown is None or _SECRET.search(shown[1]):
-        return None
-    return shown[1], shown[2].strip("\"'")
+class Variables:
+    """What the lines of one attempt show. Several values of one name (of two hosts, or tried one after another) tell nothing."""
+
+    __slots__ = ("_shown", "_told")
+
+    def __init__(self) -> None:
+        self._told: dict[str, dict[str, Line]] = {}  # by NCCL: in force, wherever it stands
+        self._shown: dict[str, dict[str | None, Line]] = {}  # None: taken away
+
+    def feed(self, line: Line) -> None:
+        text = line.text
+        if "set by environment to" in text:
+            if told := _OF_NCCL.search(text):
+                self._told.setdefault(told[1], {}).setdefault(told[2], line)
+        elif "unset " in text and (gone := _UNSET.match(line.body)):
+            self._shown.setdefault(gone[1], {}).setdefault(None, line)
+        elif "export " in text and (export := _EXPORT.match(line.body)):
+            self._shown.setdefault(export[1], {}).setdefault(export[2], line)
+        elif "=" in text and (shown := _PRINTED.fullmatch(text.rstrip())) and not _SECRET.search(shown[1]):
+            self._shown.setdefault(shown[1], {}).setdefault(shown[2].strip("\"'"), line)
+
+    def known(self, died: tuple[int, int, int] | None) -> Iterator[tuple[str, str, Line]]:
+        """Name, value and line of each that has one value. What is shown behind the failure, at ``died``, was written later:
+        tried next, or quoted from somewhere."""
+        for name in {**self._told, **self._shown}:
+            told, shown = self._told.get(name, {}), self._shown.get(name, {})
+            before = {value: line for value, line in shown.items() if died is None or line.key <= died}
+            values = [*(told or before).items()]
+            for value, line in values if len(values) == 1 else ():
+                if value is not None:
+                    yield name, value, line

@@ -116,7 +116,7 @@ def _converted(spec: FlagSpec, value: str) -> str | None:
             comparable = float(value)
         elif kind == "json":
             json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return f"invalid {'loads' if kind == 'json' else kind} value: {value!r}"
     if kind == "parse_cuda_graph_config_arg":
         return _graph_config(value)
@@ -142,7 +142,7 @@ def _graph_config(value: str) -> str | None:
     """``--cuda-graph-config``: an object of one object a phase."""
     try:
         parsed = json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return f"--cuda-graph-config must be JSON: {error}"
     if not isinstance(parsed, dict):
         return f"--cuda-graph-config must be a JSON object, got {type(parsed).__name__}"
@@ -157,7 +157,7 @@ def _graph_config(value: str) -> str | None:
 def _json_list(value: str) -> str | None:
     try:
         json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return f"Invalid JSON list: {value}. Please provide a valid JSON list."
     return None
 

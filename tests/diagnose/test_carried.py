@@ -158,3 +158,43 @@ def test_a_variable_that_the_log_shows_is_known_and_taken_out_where_the_server_i
     assert found["fixes"][0]["command"] is None and "unset NCCL_NET where" in " ".join(
         found["fixes"][0]["notes"]
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("NCCL_NET=IB\nNCCL_NET=Socket", ""),  # of two hosts, or tried one after another
+        ("export NCCL_NET=IB\nunset NCCL_NET", ""),
+        ("", "The documentation says:\nNCCL_NET=IB"),
+    ],
+)
+def test_a_variable_with_two_values_or_shown_behind_the_failure_is_not_taken_for_the_launch(
+    before: str, behind: str
+) -> None:
+    failure = f"{TRACE}RuntimeError: NCCL error: invalid usage (run with NCCL_DEBUG=WARN for details)\n"
+    report = diagnose_text(
+        f"{before}\n{COMMAND}--tp 2\n[2026-03-01 08:00:12 TP0] Scheduler hit an exception: {failure}\n{behind}\n"
+    )
+    assert report["diagnoses"][0]["rule"] == "MTP0539"
+
+
+@pytest.mark.parametrize(
+    ("options", "failure"),
+    [
+        ("--max-running-requests inf --page-size nan", "    assert self.page_size == 1\nAssertionError"),
+        ("", f"    assert {'-' * 50000}self.page_size\nAssertionError"),
+        (
+            f"--json-model-override-args '{'[' * 9999}'",
+            "json.decoder.JSONDecodeError: Expecting value: line 1",
+        ),
+        (
+            "",
+            f"ValueError: Weight output_partition_size = {'9' * 5000} is not divisible by weight quantization block_n = 128.",
+        ),
+    ],
+    ids=["no-numbers", "deep-code", "deep-json", "long-number"],
+)
+def test_values_that_nobody_means_are_no_crash(options: str, failure: str) -> None:
+    frame = "layers/quantization/fp8.py" if "block_n" in failure else "managers/scheduler.py"
+    found = fixes(options, TRACE.replace("    g()\n", "").replace("managers/scheduler.py", frame) + failure)
+    assert all(f["safety"] != "safe" for f in found)

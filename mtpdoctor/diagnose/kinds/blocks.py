@@ -14,9 +14,10 @@ from mtpdoctor.sglang.flags import flag_table
 
 # Of the message: an expert's matrix is cut over the ranks that share one expert, others over all ranks.
 _EXPERT = lazy(r"gate's and up's weight|down's weight|quantized MoE models")
-_MOE_SIZES = lazy(r"moe_intermediate_size=(\d+) / moe_tp_size=(\d+)")
+_MOE_SIZES = lazy(r"moe_intermediate_size=(\d{1,9}) / moe_tp_size=(\d{1,9})(?!\d)")
 _ATTENTION = lazy(r"(?i)attn|attention|\bq(?:kv)?_|\b[kvo]_proj")
 _MODEL_FILE = "/models/"
+MOST_TIMES = 16  # fewer GPUs: a launch with more is rare
 _ASSIGNED = lazy(r"^self\.(\w+) = ")
 # Layers that every release quantizes where the checkpoint does: a later one refuses their size just the same.
 _ALWAYS_QUANTIZED = {"gate_up_proj", "down_proj", "qkv_proj", "o_proj"}
@@ -90,13 +91,13 @@ def block_remedies(match: Match, case: Case) -> list[Remedy]:
 
 def _unseen_split(match: Match, case: Case) -> list[Remedy]:
     """What helps where the log does not show over how many ranks the matrix is cut."""
-    block, width = (match.captures.get(name, "") for name in ("block", "width"))
-    if not (block.isdigit() and width.isdigit() and int(block) and int(width)):
+    block, width = (_size(match, name) for name in ("block", "width"))
+    if not block or not width or _number(case, "arg.tp_size") is not None:
         return []
-    if _number(case, "arg.tp_size") is not None:
+    times = lcm(block, width) // width
+    if not 1 < times <= MOST_TIMES:
         return []
-    times = lcm(int(block), int(width)) // int(width)
-    share = f"a rank then gets {times * int(width)} = {times * int(width) // int(block)} x {block}"
+    share = f"a rank then gets {times * width} = {times * width // block} x {block}"
     fewer = Remedy(
         title=f"Split over {times} times fewer GPUs, --tp-size divided by {times}",
         safety=Safety.MANUAL,
@@ -198,19 +199,25 @@ def block_said(match: Match, case: Case) -> str:
 
 
 def _split(match: Match, case: Case) -> _Split | None:
-    text, captures = match.line.text, match.captures
-    block, width = captures.get("block", ""), captures.get("width", "")
+    text = match.line.text
+    block, width = _size(match, "block"), _size(match, "width")
     expert = _EXPERT.search(text) is not None
-    if not block.isdigit() or int(block) < 1:
+    if not block:
         return None
     if found := _MOE_SIZES.search(text):
         whole, ways = int(found[1]), int(found[2])
     else:
         ways_now = _ways(case, expert)
-        if ways_now is None or not width.isdigit() or int(width) < 1:
+        if ways_now is None or not width:
             return None
-        whole, ways = int(width) * ways_now, ways_now
-    return _Split(whole, ways, int(block), expert, _layer(match)) if ways > 0 else None
+        whole, ways = width * ways_now, ways_now
+    return _Split(whole, ways, block, expert, _layer(match)) if ways > 0 else None
+
+
+def _size(match: Match, name: str) -> int:
+    """A size that the message gives; 0 where it gives none, or what is no size of a matrix."""
+    shown = match.captures.get(name, "")
+    return int(shown) if shown.isdecimal() and len(shown) < 10 else 0
 
 
 def _ways(case: Case, expert: bool) -> int | None:

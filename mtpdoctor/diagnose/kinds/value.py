@@ -82,6 +82,8 @@ def balanced(value: str) -> tuple[str | None, tuple[str, str]]:
     text = value.strip()
     try:
         read, end = json.JSONDecoder().raw_decode(text)
+    except RecursionError:
+        return None, _WORDS
     except ValueError:
         missing = _unclosed(text)
         if not missing or not _parses(text + missing):
@@ -115,7 +117,7 @@ def _unclosed(text: str) -> str:
 def _parses(value: str) -> bool:
     try:
         json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
