@@ -12,8 +12,10 @@ from mtpdoctor.diagnose.evidence import OUTER, Evidence, evidence_of, sure_evide
 from mtpdoctor.diagnose.unknown import deciding_frame, is_own
 from mtpdoctor.log.types import Frame, Traceback
 from mtpdoctor.paths import releases_folder
+from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass, replace
 from mtpdoctor.release import Release, release_or_none
+from mtpdoctor.sglang.guard_facts import OPEN
 from mtpdoctor.sglang.history import FunctionHistory, files_with, history_of
 from mtpdoctor.sglang.releases import known_releases, nearest_release
 from mtpdoctor.sglang.site_table import TableSite, sites_in, sites_saying, with_message
@@ -62,6 +64,7 @@ class Outlook:
     alike: bool = True  # where nothing differs: nor does what is known of the callers on the stack
     mended: bool = False  # the sources leave no doubt that this failure is not possible from ``differs`` on
     gone: bool = False  # from ``differs`` on there is no such line, check or function
+    given: bool = False  # a check of what was given to the launch, which the newest release has too
 
     @property
     def first(self) -> Release | None:
@@ -194,12 +197,26 @@ def _of_refusal(site: TableSite, here: list[FunctionHistory], span: tuple[Releas
     changed = here[0].later(high) if here else ()
     if changed:
         how = f"{newest} still has this check; the code around it changed in {_listed(changed)}"
-        return Outlook(newest, changed[0], how, False, False, True)
+        return Outlook(newest, changed[0], how, False, False, True, given=_of_given(site))
     how = f"the line that says so stands unchanged in all releases up to {newest}"
     callers = [h for h in here[1:] if h.function != "<module>" and h.function not in OUTER]
     others = [h for h in callers if h.later(high)]
     how += f"; what calls it differs: {_from_when(others, high)}" if others else ""
-    return Outlook(newest, None, how, False, True, True, alike=bool(callers) and not others)
+    alike = bool(callers) and not others
+    return Outlook(newest, None, how, False, True, True, alike=alike, given=_of_given(site, same=True))
+
+
+def _of_given(site: TableSite, *, same: bool = False) -> bool:
+    """Does the check look only at options, variables and the checkpoint's configuration, as far as its place and its words
+    tell; where the function is the same too, its conditions? Else one of them may be a list that has grown."""
+    if any(part in site.file for part in _OF_ARGUMENTS) or any(_NAMES.search(piece) for piece in site.pieces):
+        return True
+    return same and bool(site.guards) and not any(_OPEN.search(guard) for guard in site.guards)
+
+
+_OF_ARGUMENTS = ("srt/server_args.py", "srt/arg_groups/", "srt/environ.py", "/launch_server.py")
+_NAMES = lazy(r"(?<![\w-])--[a-z][a-z-]+[a-z]|\bSGLANG_[A-Z]")
+_OPEN = lazy(rf"(?<![\w.]){OPEN}(?!\w)")
 
 
 def _from_when(functions: list[FunctionHistory], release: Release) -> str:

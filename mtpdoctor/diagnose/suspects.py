@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 FILE = "advice/suspects.json"
 MOST = 2
 LEAST = 0.25  # share from which on an option is worth a launch without it
-_IDLE = "Look whether it is known"  # right in fewer launches than any guess
+# Right in fewer launches than any guess.
+_IDLE = ("Look whether it is known", "Try SGLang's development image")
 _LOSES = "gives up what the option was for"
 WEIGHT = 2  # launches that the share of its family is worth
 # Features, by their destination: other options say what to serve, where, or how much; without them it is another server.

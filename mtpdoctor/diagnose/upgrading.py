@@ -23,8 +23,11 @@ def sentence(outlook: Outlook) -> str:
 
 
 def later_remedies(outlook: Outlook, case: Case) -> list[Remedy]:
-    """An upgrade, as far as the tables give a reason for it; none where the statement that refuses stands unchanged."""
+    """An upgrade, as far as the tables give a reason for it; none where the statement that refuses stands unchanged, or where it
+    looks only at what was given and is in the newest release too."""
     release, newest = case.release, outlook.newest
+    if outlook.given or outlook.standing:
+        return []
     if outlook.differs is not None:
         first = outlook.first
         return [
@@ -38,8 +41,6 @@ def later_remedies(outlook: Outlook, case: Case) -> list[Remedy]:
                 risk="options may have changed; check the command for the new release",
             )
         ]
-    if outlook.standing and release != newest:
-        return []
     return [development(newest, None if release == newest else sentence(outlook))]
 
 
@@ -77,7 +78,17 @@ def later_fixes(outlook: Outlook, case: Case) -> tuple[Fix, ...]:
 
 def last_resort(outlook: Outlook) -> tuple[Fix, ...]:
     """Where no fix is known at all and every known release refuses alike."""
+    if outlook.given:
+        return _fixes([_other_values(outlook)])
     return _fixes([development(outlook.newest, sentence(outlook))] if outlook.standing else [])
+
+
+def _other_values(outlook: Outlook) -> Remedy:
+    return Remedy(
+        title=f"Give the launch what the check accepts - every release up to {outlook.newest} has it",
+        safety=Safety.MANUAL,
+        why=f"it looks at options, variables or the checkpoint's configuration, not at a fault of SGLang: {outlook.how}",
+    )
 
 
 def _fixes(remedies: list[Remedy]) -> tuple[Fix, ...]:

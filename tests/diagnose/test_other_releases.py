@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from mtpdoctor.diagnose.engine import Given, diagnose
-from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.kb.load import Knowledge, load_knowledge
 from mtpdoctor.log.reading import reading_from_text
 from mtpdoctor.report.json import to_json
 
 SGLANG = "/opt/venv/lib/python3.12/site-packages/sglang"
 
 
-def first(error: str, frames: str, release: str | None, command: str = "--tp 2") -> dict[str, Any]:
+def first(
+    error: str, frames: str, release: str | None, command: str = "--tp 2", knowledge: Knowledge | None = None
+) -> dict[str, Any]:
     """The first diagnosis of a launch that dies with ``error`` in ``frames`` (``file:line function``, outermost first)."""
     told = []
     for frame in ("srt/managers/scheduler.py:9999 run_scheduler_process", *frames.split("; ")):
@@ -31,7 +33,7 @@ def first(error: str, frames: str, release: str | None, command: str = "--tp 2")
             "",
         ]
     )
-    knowledge = load_knowledge()
+    knowledge = knowledge if knowledge is not None else load_knowledge()
     reading = reading_from_text(log, knowledge.literals)
     report = json.loads(json.dumps(to_json(diagnose(reading, knowledge, Given(release=release)))))
     found: dict[str, Any] = report["diagnoses"][0]
@@ -62,6 +64,20 @@ def test_options_edits_and_the_end_of_a_check_are_known_without_a_source() -> No
     assert upgrade["run"] == ['pip install --upgrade "sglang>=0.4.9"']
     assert "0.4.8.post1 is the last release with this message" in upgrade["why"]
     assert "whether that mends this failure is not known" in upgrade["why"], "a check that went is no proof"
+
+
+def test_a_check_of_what_was_given_is_no_reason_for_another_release() -> None:
+    for release in ("0.5.20", "0.5.23"):
+        found = first(
+            "ValueError: --radix-cache-backend='foo' is not registered. Registered backends: []. External backends must call "
+            "register_radix_cache_backend(...) at import time.",
+            "srt/mem_cache/registry.py:235 create_tree_cache",
+            release,
+            knowledge=Knowledge.of(()),
+        )
+        assert (
+            found["fixes"] and not titles(found, "Upgrade SGLang") and not titles(found, "development image")
+        ), release
 
 
 def test_a_check_that_stands_unchanged_is_no_reason_to_upgrade() -> None:
