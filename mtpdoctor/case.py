@@ -130,7 +130,7 @@ def build_case(
     facts = Facts({}).merged(*layers)
     sizes = _sizes(facts) if reading is not None else Facts({})
     facts = facts.merged(_sparse_kind(facts), _platform_of_device(facts), sizes)
-    facts = facts.merged(_platform_of_packages(facts))
+    facts = facts.merged(_platform_of_packages(facts), _files_of_lacked(facts))
     known = facts.look("release")
     if isinstance(known, str):
         defaults = release_defaults(known) if _shows_arguments(document, facts) else Facts({})
@@ -178,6 +178,18 @@ def _sizes(facts: Facts) -> Facts:
         value, where = (ranks.value, ranks.where) if ranks is not None else (1, stages.where)
         found["arg.tp_size"] = Fact("arg.tp_size", value, Source.LOG, where)
     return Facts(found)
+
+
+def _files_of_lacked(facts: Facts) -> Facts:
+    """``log.lacked_files``: the files of SGLang that hold the classes which it says it does not have, in any release."""
+    lacked = facts.fact("log.lacked")
+    if lacked is None:
+        return Facts({})
+    from mtpdoctor.sglang.architectures import architecture
+
+    files = sorted({span[2] for name in lacked.value for span in architecture(name).spans})
+    values = {"log.lacked_files": tuple(files)} if files else {}
+    return make_facts(values, Source.DERIVED, lacked.where)
 
 
 def _sparse_kind(facts: Facts) -> Facts:

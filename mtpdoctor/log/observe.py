@@ -46,6 +46,8 @@ LITERALS = (
     "sglang version",
     "sglang: 0.",
     "sglang_version",
+    "not supported for now",
+    "has no SGlang implementation and",
     "NVIDIA H",
     "NVIDIA A",
     "NVIDIA B",
@@ -200,6 +202,8 @@ def release_in(text: str) -> str | None:
     return None
 
 
+# The classes that SGLang says it does not have; several stand in a list.
+_LACKED = lazy(r"Model architectures \[([^\]]+)\] are not supported|(\w+) has no SGlang implementation and")
 # Images that are built every day from the development branch.
 _DEVELOPMENT = lazy(
     r"\b((?:rocm/sgl-dev|lmsysorg/sglang(?:-\w+)?|quay\.io/ascend/sglang):(?:[\w.-]*-20\d{6}[\w.-]*|(?:nightly|dev|main)[\w.-]*))"
@@ -241,6 +245,8 @@ class Observer:
             self._note("log.oom_others_gib", round(sum(map(_gib, found)), 4), line)
         if "Load weight end" in text and (m := _ARCHITECTURE.search(text)):
             self._note("model.architecture", m[1], line)
+        if ("not supported for now" in text or "has no SGlang" in text) and (m := _LACKED.search(text)):
+            self._note("log.lacked", tuple(re.findall(r"\w+", m[1] or m[2])), line)
         if "accept len" in text and (m := _ACCEPT_LEN.search(text)) and (value := float(m[1])) > 0:
             self._seen["log.accept_len"] = Observation("log.accept_len", value, line)
         if "sglang" in text.lower() and "release" not in self._seen and (release := release_in(text)):

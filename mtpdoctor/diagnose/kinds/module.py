@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.kinds.package import install_remedy, usable_name
-from mtpdoctor.kb.types import Match, Remedy, Safety
+from mtpdoctor.kb.types import Match, Remedy, Role, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.release import parse_release
 from mtpdoctor.sglang.packages import Missing, module_named, package_of
@@ -20,6 +20,8 @@ _PIN = lazy(r"\{pin:([\w.-]+)\}")
 def module_remedies(match: Match, case: Case) -> list[Remedy]:
     """Captures: ``module``, the import name, dotted or not, or ``package``, the name of what the message itself says to
     be missing: then SGLang's other dependencies are not in question."""
+    if match.rule.role is Role.CAUSE and not {"package", "module"} & match.captures.keys():
+        return []  # the pattern that matched names none
     named = match.captures.get("package", "")
     module = (named or match.captures.get("module", "")).partition(".")[0]
     if not usable_name(module):
