@@ -149,6 +149,7 @@ def test_no_release_no_claim() -> None:
         ("GenerateReqInput.__init__", "routing_key", "0.5.6", "Upgrade SGLang to 0.5.8"),
         ("ServerArgs.__init__", "frobnicate", "0.5.20", "Leave frobnicate out of what"),
         ("ServerArgs.__init__", "tp_size", "0.5.20", "Look which sglang is imported"),
+        ("ServerArgs.__init__", "tp", "0.5.10", "Pass tp_size instead of tp"),
     ],
 )
 def test_keywords_name_the_release(owner: str, keyword: str, release: str, said: str) -> None:

@@ -20,6 +20,7 @@ from mtpdoctor.sglang.symbols import Held
 _SAID = lazy(
     r"(?P<owner>\w+(?:\.\w+)?)\(\) got an unexpected keyword argument '(?P<keyword>\w+)'"
     r"|\bUnexpected keyword argument '(?P<field>\w+)'"
+    r"|'(?P<read>ServerArgs)' object has no attribute '(?P<attribute>\w+)'"
 )
 _ARGUMENTS = frozenset({"ServerArgs", "ServerArgs.__init__", "Engine", "Engine.__init__"})
 
@@ -29,20 +30,24 @@ def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
     said = _SAID.search(match.line.body)
     if said is None:
         return []
-    owner, keyword = said["owner"] or "ServerArgs", said["keyword"] or said["field"]
+    owner, keyword = said["owner"] or "ServerArgs", said["keyword"] or said["field"] or said["attribute"]
     known = _held(owner, keyword)
     if known is None:
         return []
     program = importer(match.traceback) or "the program"
     of = "ServerArgs" if owner in _ARGUMENTS else owner.removesuffix(".__init__")
     what = f"{keyword} of {of}"
+    if said["read"]:
+        return _one_release(known, keyword, case.release, match)
     if not known.ranges:
+        long = _long(keyword, case.release) if of == "ServerArgs" else []
         return [
+            *long,
             Remedy(
                 title=f"Leave {keyword} out of what {program} passes to {of}",
                 safety=Safety.MANUAL,
                 why=f"no release from {known_releases()[0]} to {known.newest} has {what}: it is of another program, or of a build of one's own",
-            )
+            ),
         ]
     release = case.release
     if release is None:
@@ -80,6 +85,55 @@ def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
         remedies.append(install(older, f"the last release that has {what}", program, "Install SGLang"))
         remedies.append(newer_program(program, what, release, older))
     return remedies
+
+
+def _one_release(known: Held, field: str, release: Release | None, match: Match) -> list[Remedy]:
+    """A file of SGLang's own reads ``field``, and the installed ``ServerArgs`` has none: which releases have."""
+    frames = match.traceback.frames if match.traceback is not None else ()
+    file = next((f.path for f in reversed(frames) if "/sglang/srt/" in f.path), None)
+    if file is None or frames[-1].path != file or release is None or known.holds(release):
+        return []
+    name = "srt/" + file.rpartition("/sglang/srt/")[2]
+    other = known.after(release) or known.before(release)
+    if other is None:
+        return []
+    newer = other > release
+    text = f"{field} is in SGLang {ranges_in_words(known)}; this is {release}, and {name} was written for a {'newer' if newer else 'older'} one"
+    return [
+        Remedy(
+            title=f"Restore {release} as a whole: {name} is of another release, as if files had been copied over",
+            safety=Safety.MANUAL,
+            why=text,
+            run=(
+                'python -c "import sglang; print(sglang.__version__, sglang.__file__)"',
+                "git -C SGLANG_CHECKOUT status --short   # in a checkout: git checkout -- python/sglang/srt",
+                f"pip install --force-reinstall --no-deps sglang=={release}",
+            ),
+            risk="what the copied files were to bring is gone",
+        ),
+        Remedy(
+            title=f"Or install SGLang {other}{' or later' if newer else ''} as a whole, which has {field}",
+            safety=Safety.MANUAL,
+            why=text,
+            run=(f"pip install sglang=={other}", f"docker pull lmsysorg/sglang:v{other}"),
+            risk="options may have changed; check the command for that release",
+        ),
+    ]
+
+
+def _long(keyword: str, release: Release | None) -> list[Remedy]:
+    """``keyword`` is a short form that only the command line knows (``--tp`` of ``tp_size``)."""
+    spec = flag_table(release or known_releases()[-1]).resolve(f"--{keyword.replace('_', '-')}")
+    if spec is None or spec.refused is not None or spec.dest == keyword:
+        return []
+    option = f"--{spec.dest.replace('_', '-')}"
+    return [
+        Remedy(
+            title=f"Pass {spec.dest} instead of {keyword} ({option}, where the program hands its own options on)",
+            safety=Safety.MANUAL,
+            why=f"the field is called {spec.dest}; --{keyword.replace('_', '-')} is a short form that only SGLang's command line knows",
+        )
+    ]
 
 
 def _held(owner: str, keyword: str) -> Held | None:

@@ -116,10 +116,32 @@ def model_type_remedies(match: Match, case: Case) -> list[Remedy]:
         remedies.append(alone)
     remedies += _misspelt(wanted)
     if not remedies:
-        remedies.append(development(said))
+        own = _of_its_own(wanted, said)
+        remedies += [*own, development(said)] if _long_ago(wanted) else [development(said), *own]
     if not wanted.theirs.spans and not wanted.own.spans:
         remedies.append(_LOOK)
     return remedies
+
+
+def _long_ago(wanted: Wanted) -> bool:
+    """Many releases came out since the one in use: had the model been of wide use, one would read it."""
+    return wanted.release is not None and sum(r > wanted.release for r in known_releases()) > _SOON
+
+
+def _of_its_own(wanted: Wanted, said: str) -> list[Remedy]:
+    name = wanted.name
+    return [
+        Remedy(
+            title=f"Serve `{name}` with the engine that its authors use (their own code, transformers): SGLang has no class for it",
+            safety=Safety.MANUAL,
+            why=f"{said} No option changes that; it is an architecture of somebody's own, or the name is wrong",
+        ),
+        Remedy(
+            title="Or write what is missing: a configuration class in the checkpoint (auto_map in config.json) and a model class for SGLang in a package that SGLANG_EXTERNAL_MODEL_PACKAGE names",
+            safety=Safety.MANUAL,
+            why="transformers then reads the configuration with --trust-remote-code, and SGLang registers the class of the package (0.5.6 and later)",
+        ),
+    ]
 
 
 _LOOK = Remedy(

@@ -15,7 +15,7 @@ from mtpdoctor.sglang.symbols import Held, held, moved_to
 
 _SITE = lazy(r"(?:site|dist)-packages/([A-Za-z0-9_]+)")
 _CHECKOUT = lazy(
-    r"/(verl|slime|areal|AReaL|openrlhf|trl|roll|rllm|dynamo|lmdeploy|sglang_router|xorbits|xinference|gpustack|skyrl|nemo_rl|specforge)/"
+    r"/(verl|slime|areal|AReaL|openrlhf|trl|roll|rllm|dynamo|lmdeploy|sglang_router|xorbits|xinference|gpustack|skyrl|nemo_rl|specforge|lm_eval|lightrft|evalscope|opencompass|mineru)/"
 )
 MAX_PLACES = 3
 
