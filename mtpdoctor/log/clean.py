@@ -2,7 +2,8 @@
 
 Escape sequences and NUL bytes are dropped *on bytes* (``strip_bytes``), the same way for one line as
 for a whole chunk, so that a literal split by a colour code is found where the clean text has it. The quotes
-that word processors, chats and g++ print are read as the plain ones there too.
+that word processors, chats and g++ print are read as the plain ones there too; within plain ones they stay: a program
+quotes what it was given, and was given them.
 Other control characters become U+FFFD, bidi controls and line separators ``<U+202E>``: neither can
 join what stood apart. Tabs stay.
 """
@@ -24,9 +25,8 @@ _ESCAPES = (
 _ESCAPE_BYTES = lazy(_ESCAPES.encode())
 _ESCAPE_TEXT = lazy(_ESCAPES)
 _QUOTES = b"\xe2\x80"  # how the typographic quotes begin in UTF-8
-_SINGLE = lazy(rb"\xe2\x80[\x98\x99]")
-_DOUBLE = lazy(rb"\xe2\x80[\x9c\x9d]")
-_PLAIN = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+_TYPOGRAPHIC = lazy(rb"(?<!['\"])\xe2\x80([\x98\x99\x9c\x9d])(?!['\"])")
+_TYPOGRAPHIC_TEXT = lazy("(?<!['\"])[\u2018\u2019\u201c\u201d](?!['\"])")
 _STRANGE = lazy(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -44,10 +44,18 @@ def strip_bytes(data: bytes) -> bytes:
     if b"\x1b" in data:
         data = _ESCAPE_BYTES.sub(b"", data)
     if _QUOTES in data:
-        data = _SINGLE.sub(b"'", data)
-        if b'{"' not in data:  # in JSON it would end the text; there plain_quotes comes after the parser
-            data = _DOUBLE.sub(b'"', data)
+        lines = data.split(b"\n") if b'{"' in data else [data]
+        data = b"\n".join(_TYPOGRAPHIC.sub(_in_json if b'{"' in line else _plain, line) for line in lines)
     return data
+
+
+def _plain(m: re.Match[bytes]) -> bytes:
+    return b"'" if m[1] < b"\x9c" else b'"'
+
+
+def _in_json(m: re.Match[bytes]) -> bytes:
+    """A double one would end the text; there ``plain_quotes`` comes after the parser."""
+    return b"'" if m[1] < b"\x9c" else m[0]
 
 
 def strip_text(text: str) -> str:
@@ -61,7 +69,9 @@ def strip_text(text: str) -> str:
 
 def plain_quotes(text: str) -> str:
     """``text`` with plain quotes for typographic ones; for what a JSON parser has given back."""
-    return text if text.isascii() else text.translate(_PLAIN)
+    if text.isascii():
+        return text
+    return _TYPOGRAPHIC_TEXT.sub(lambda m: "'" if m[0] < "\u201c" else '"', text)
 
 
 def harmless(text: str) -> str:

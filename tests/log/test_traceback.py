@@ -307,7 +307,13 @@ def test_typographic_quotes_are_read_as_plain_ones() -> None:
         "    g()",
         "KeyError: \u2018k\u2019",
     ]
-    for text in ("\n".join(lines) + "\n", "".join(f'{{"log":"{x}\\n","stream":"stderr"}}\n' for x in lines)):
+    plain = "\n".join(lines) + "\n"
+    in_json = "".join(f'{{"log":"{x}\\n","stream":"stderr"}}\n' for x in lines)
+    for text in (
+        plain,
+        in_json,
+        f"python -m sglang.launch_server --json-model-override-args '{{\"a\": 1}}'\n{plain}",
+    ):
         attempt = reading_from_text(text).attempt
         assert attempt is not None
         (found,) = [e.traceback for e in attempt.events if e.traceback is not None]
