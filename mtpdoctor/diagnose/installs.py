@@ -1,4 +1,4 @@
-"""One and the same installation is offered once: a package in a version is had by one command, whatever speaks for it."""
+"""One and the same thing is offered once: the same edits, a package in a version, whatever speaks for it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,23 @@ def sglang_asked(commands: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def once(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
-    """The fixes without those that another one's commands do too: the one with the better reason stays, in the place of
-    the first. An upgrade to the newest release that nothing speaks for gives way to one that says what came with which."""
+    """The fixes without those that another one's edits or commands do too: the one with the better reason stays, in the place of
+    the first, of the same edits the first. An upgrade to the newest release that nothing speaks for gives way to one that says what came with which."""
     out: list[Fix] = []
     for fix in fixes:
+        if fix.edits and any(_edits_as(fix, other) for other in out):
+            continue
         same = next((n for n, other in enumerate(out) if _same(fix, other)), None)
         if same is None:
             out.append(fix)
         elif _says_less(out[same], fix):
             out[same] = fix
     return tuple(out)
+
+
+def _edits_as(fix: Fix, other: Fix) -> bool:
+    """The same edits in any order, and no command that the other has not."""
+    return set(fix.edits) == set(other.edits) and set(fix.run) <= set(other.run)
 
 
 def _says_less(fix: Fix, other: Fix) -> bool:

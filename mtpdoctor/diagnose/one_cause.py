@@ -49,7 +49,7 @@ def _is_known(cause: Cause) -> bool:
 
 
 def _each_once(diagnosis: Diagnosis) -> Diagnosis:
-    if sum(bool(fix.run) for fix in diagnosis.fixes) < 2:
+    if len(diagnosis.fixes) < 2:
         return diagnosis
     from mtpdoctor.diagnose.installs import once  # only a failure has several fixes
 

@@ -9,9 +9,12 @@ import pytest
 
 from mtpdoctor.diagnose import ranking
 from mtpdoctor.diagnose.engine import diagnose
+from mtpdoctor.diagnose.installs import once
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.log.reading import read_logs
+from mtpdoctor.records import replace
 from mtpdoctor.report.json import to_json
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +39,13 @@ def test_a_kind_that_mostly_helped_passes_one_that_seldom_did() -> None:
 def test_a_safe_fix_is_passed_by_nothing() -> None:
     safe, mostly = fix("Warp the core", "safe"), fix("Serve without the hierarchical cache", "risky")
     assert titles(ranking.ranked([mostly, safe])) == [safe.title, mostly.title]
+
+
+def test_the_same_edits_are_offered_once() -> None:
+    edits = (Edit(EditOp.REMOVE, "--a"), Edit(EditOp.SET, "--b", "1"))
+    one, two, other = (fix(title) for title in ("Serve without a", "Try without a", "Serve without b"))
+    fixes = (replace(one, edits=edits), replace(two, edits=edits[::-1]), replace(other, edits=edits[:1]))
+    assert titles(once(fixes)) == [one.title, other.title]
 
 
 def test_kinds_that_nobody_counted_keep_their_order() -> None:

@@ -136,6 +136,11 @@ def test_what_stands_beside_the_exception_counts_if_the_same_process_wrote_it() 
         around="[2026-05-05 10:00:01 TP0] No overlap here, try to use --disable-radix-cache if it is needed\n",
     )
     assert not any("--disable-radix-cache" in f.title for f in recommended.fixes)
+    typed = said_of(
+        "ValueError: the widget broke",
+        around="user@node1:~$ fail-safe-client run with --disable-radix-cache on\n",
+    )
+    assert not any("--disable-radix-cache" in f.title for f in typed.fixes)
     sent = said_of(
         "ValueError: the widget broke",
         around=f"[2026-05-05 10:00:01] Receive: obj=GenerateReqInput(text='{hint.strip()}')\n",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mtpdoctor.log.prompt import PROMPT, TRACE
 from mtpdoctor.patterns import lazy
 
 MAX_TEXT = 6000  # characters of a message that are read
@@ -33,10 +34,12 @@ _FOREIGN_TEXT = lazy(
     r"GenerateReqInput|ChatCompletion|'messages'|\"messages\"|\bprompt[=:]|'text':|\btext=|input_ids|\"role\"|'role'|<\|im_|sampling_params"
 )
 _USAGE = lazy(r"^\s*usage: |^\s+--[a-z]|server_args=|ServerArgs\(|^\s*\[?-h\]?")
-# A launch as it was typed or is shown; a hint that names the program has one option with it, or two.
+# A launch as it was typed or is shown; a hint that names the program has one option with it, or two. What stands behind a
+# prompt was typed, whatever program it starts (a client, a benchmark, sglang.compile_deep_gemm).
 _LAUNCH = lazy(
-    r"(?:\blaunch_server|\bsglang serve|\bdynamo\.sglang)\b(?:[^\n]*?\s--[a-z]){3}|^\s*(?:\S*[$#%>]|\++) .*(?:\blaunch_server|\bsglang serve|\bdynamo\.sglang)\b"
+    r"(?:\blaunch_server|\bsglang serve|\bdynamo\.sglang|\bpython3? -m \w[\w.]*)\b(?:[^\n]*?\s--[a-z]){3}|^\s*(?:\S*[$#%>]|\++) .*(?:\blaunch_server|\bsglang serve|\bdynamo\.sglang)\b"
 )
+_TYPED = lazy(rf"^\s*(?:{PROMPT}|{TRACE})\s+(?:\w+=\S* )*[\w./-]+(?:\s|$)")
 # The list that SGLang prints below any failed capture, whatever made it fail.
 SOLUTIONS = "Possible solutions:"
 
@@ -64,4 +67,4 @@ def sentences(text: str) -> Iterator[str]:
 def is_other_text(line: str) -> bool:
     """Is the line a usage text, the arguments in force, what passed through the server, what a shell ran (the launch
     among it), or for information only?"""
-    return any(p.search(line) for p in (_FOREIGN_TEXT, _USAGE, _BARE, _LAUNCH, _INFORMS))
+    return any(p.search(line) for p in (_FOREIGN_TEXT, _USAGE, _BARE, _LAUNCH, _TYPED, _INFORMS))
