@@ -47,6 +47,7 @@ _DOTTED = lazy(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _MODULE = lazy(r"No module named '([\w.]+)'")
 _PARSER = ("unknown-flag", "ambiguous-flag", "bad-choice")  # the message lists what was typed
 _IMPORT = lazy(r"ImportError|ModuleNotFoundError|not installed")
+_COMMAND = lazy(r"(?:launch_server|sglang serve)\b.* --\w")  # printed behind the failure: the next launch
 _WORDS = frozenset(
     {"true", "false", "null", "none", "auto", "name", "type", "config", "path", "model", "backend"}
 )
@@ -64,13 +65,14 @@ def with_carried(fixes: tuple[Fix, ...], cause: Cause, case: Case, knowledge: Kn
     parsers = cause.match.rule.remedies if cause.match is not None else ()
     if case.document is None or any(r.generate in _PARSER for r in parsers):
         return fixes
-    text = said_by(root_traceback(cause), cause.root)
+    said = said_by(root_traceback(cause), cause.root)
+    text = "\n".join(line for line in said.split("\n") if not _COMMAND.search(line))
     found = _carried(text, case)
     if found is not None:
         if any(_speaks_of(found.name, fix) for fix in fixes):
             return fixes
         remedies = _of_value(found, case)
-        if _is_choice(found, case) and _MODULE.search(text) is not None:
+        if _is_choice(found, case) and _IMPORT.search(text) is not None:
             # the name is right, what it stands for is not installed: nothing in it to correct
             remedies = (r for r in remedies if r.edits)
     else:

@@ -36,9 +36,10 @@ _PRINTED = lazy(
     r"|HF|TRANSFORMERS|OMP)_[A-Z0-9_]+|LD_PRELOAD|LD_LIBRARY_PATH)"
     r"=(\"[^\"]*\"|'[^']*'|[^\s\"'$]*)"
 )
-_EXPORT = lazy(
-    r"^(?:\S*[$#%] |\++ )?export ((?:NCCL|GLOO|TP_SOCKET|CUDA|SGLANG|SGL|TORCH|PYTORCH|UCX|MC|HSA|HIP|ROCM|ASCEND|HCCL|NVSHMEM|TRITON|OMP)_\w+)"
-    r"=[\"']?([\w.,:/+-]+)[\"']?\s*$"
+_EXPORT = lazy(r"^(?:[^=]{0,80}?[$#%] |\++ )?export (\w+=.*)$")  # one or several at once
+_EXPORTED = lazy(
+    r"(?<!\S)((?:NCCL|GLOO|TP_SOCKET|CUDA|SGLANG|SGL|TORCH|PYTORCH|UCX|MC|HSA|HIP|ROCM|ASCEND|HCCL|NVSHMEM|TRITON|OMP)_\w+)"
+    r"=[\"']?([\w.,:/+-]+)[\"']?(?!\S)"
 )
 _UNSET = lazy(r"^(?:\S*[$#%] |\++ )?unset ([A-Z]\w+)\s*$")
 _SECRET = lazy(r"TOKEN|KEY|SECRET|PASS")
@@ -62,7 +63,9 @@ class Variables:
         elif "unset " in text and (gone := _UNSET.match(line.body)):
             self._shown.setdefault(gone[1], {}).setdefault(None, line)
         elif "export " in text and (export := _EXPORT.match(line.body)):
-            self._shown.setdefault(export[1], {}).setdefault(export[2], line)
+            for one in _EXPORTED.finditer(export[1]):
+                if not _SECRET.search(one[1]):
+                    self._shown.setdefault(one[1], {}).setdefault(one[2], line)
         elif "=" in text and (shown := _PRINTED.fullmatch(text.rstrip())) and not _SECRET.search(shown[1]):
             self._shown.setdefault(shown[1], {}).setdefault(shown[2].strip("\"'"), line)
 

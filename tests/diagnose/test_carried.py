@@ -70,6 +70,9 @@ def test_a_package_of_one_feature_is_installed_or_the_feature_left_out() -> None
         ("--dtype auto", TRACE + "ValueError: auto is not what it was"),
         ("--max-running-requests 256", TRACE + "RuntimeError: shape 256 is not 512"),
         ("--download-dir /cache/hub", TRACE + "FileNotFoundError: [Errno 2] No such file or directory: '/cache/hub2'"),
+        # the next launch's command, behind the message; the name of a backend whose package is not there
+        ("--download-dir /cache/hub", TRACE + "ValueError: no\ncommand=sglang serve --model-path /models/m --download-dir /cache/hub"),
+        ("--disaggregation-transfer-backend mooncake", TRACE + "ImportError: Please install mooncake to run"),
     ],
 )  # fmt: skip
 def test_nothing_is_said_of_options_that_the_failure_does_not_name(options: str, failure: str) -> None:
@@ -146,7 +149,12 @@ def test_what_is_json_already_keeps_its_meaning(value: Any) -> None:
 
 @pytest.mark.parametrize(
     "shown",
-    ["NCCL_NET=IB", "export NCCL_NET=IB", "node1:7:7 [0] NCCL INFO NCCL_NET set by environment to IB."],
+    [
+        "NCCL_NET=IB",
+        "export NCCL_NET=IB",
+        "[u@h ~]$ export GLOO_SOCKET_IFNAME=eth0 NCCL_NET=IB",
+        "node1:7:7 [0] NCCL INFO NCCL_NET set by environment to IB.",
+    ],
 )
 def test_a_variable_that_the_log_shows_is_known_and_taken_out_where_the_server_is_started(shown: str) -> None:
     failure = f"{TRACE}RuntimeError: NCCL error: invalid usage (run with NCCL_DEBUG=WARN for details)\n"
