@@ -16,9 +16,9 @@ from mtpdoctor.diagnose.proof import launch_facts, prove
 from mtpdoctor.diagnose.spelling import contradictory, is_open, removals_first, spell
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.workable import impossible, unsure
-from mtpdoctor.facts import Facts
+from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.by_name import evaluate_by_name
-from mtpdoctor.kb.conditions import describe, evaluate
+from mtpdoctor.kb.conditions import describe, evaluate, fact_names
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.templates import resolve_remedy
 from mtpdoctor.kb.types import ALWAYS, Match, Remedy, Rule, Safety
@@ -91,11 +91,15 @@ def _applies(remedy: Remedy, case: Case, facts: Facts, match: Match) -> bool | N
 
 def _keeps_its_place(remedy: Remedy, case: Case, facts: Facts, match: Match) -> bool:
     """Is it only the release that is open, or part of a condition whose other parts hold? What is asked of the
-    launch itself, and nothing known speaks for, goes behind what surely fits."""
+    launch itself, and nothing known speaks for, goes behind what surely fits; what may be unknown speaks for nothing."""
     if remedy.releases.holds(case.release) is None:
         return evaluate(remedy.when, facts, match.captures) is True
     parts = remedy.when.children if remedy.when.op == "all" else ()
-    return any(evaluate(part, facts, match.captures) for part in parts)
+    return any(
+        evaluate(part, facts, match.captures)
+        and any(name.startswith("capture.") or facts.look(name) is not UNKNOWN for name in fact_names(part))
+        for part in parts
+    )
 
 
 def _fix(

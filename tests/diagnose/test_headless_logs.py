@@ -47,6 +47,15 @@ def test_a_release_that_was_worked_out_gives_way_to_the_message() -> None:
     assert found["fixes"][0]["edits"][0]["name"] == "--linear-attn-decode-backend"
 
 
+def test_what_may_be_unknown_does_not_put_a_remedy_before_those_that_fit() -> None:
+    """The one for Ray asks for --base-gpu-id, and lets CUDA_VISIBLE_DEVICES be unknown."""
+    fixes = first(
+        "    torch.cuda.set_device(9)\ntorch.AcceleratorError: CUDA error: invalid device ordinal\n"
+    )["fixes"]
+    assert fixes[0]["title"].startswith("Make enough GPUs visible")
+    assert any(f["title"].startswith("Under Ray") for f in fixes)
+
+
 def _wrapped(text: str) -> str:
     return "\n".join(line[i : i + 80] for line in text.split("\n") for i in range(0, max(len(line), 1), 80))
 
