@@ -269,6 +269,10 @@ def _upgrade_for(name: str, known: FlagHelp) -> Remedy:
     )
 
 
+# Values whose code imports what only an extra of SGLang brings.
+_EXTRAS = {"runai_streamer": "[runai]"}
+
+
 def _bad_choice(flag: str, value: str, release: Release | None, listed: tuple[str, ...] = ()) -> list[Remedy]:
     h = explain_choice(flag, value, release, listed)
     remedies: list[Remedy] = []
@@ -279,7 +283,7 @@ def _bad_choice(flag: str, value: str, release: Release | None, listed: tuple[st
                 title=f"Upgrade SGLang to {later} or later, the first release with {flag} {value}",
                 safety=Safety.MANUAL,
                 why=h.text,
-                run=(f'pip install "sglang>={later}"',),
+                run=(f'pip install "sglang{_EXTRAS.get(value, "")}>={later}"',),
                 risk="other options may have changed; check the command again for the new release",
             )
         )

@@ -125,6 +125,11 @@ def test_an_unknown_failure_begins_with_what_the_log_says() -> None:
     assert first.command is not None and first.command.endswith("--tp 2 --page-size 64")
 
 
+def test_the_list_below_every_failed_capture_is_no_advice_where_memory_was_not_short() -> None:
+    listed = "Exception: Capture cuda graph failed: the widget has no kernel\n\nnot here\n\nPossible solutions:\n1. set --mem-fraction-static to a smaller value (e.g., 0.8 or 0.7)\n"
+    assert not any("mem-fraction" in fix.title for fix in said_of(listed).fixes)
+
+
 def test_what_stands_beside_the_exception_counts_if_the_same_process_wrote_it() -> None:
     hint = "To work around this error, add --disable-overlap-schedule to your launch command.\n"
     beside = said_of(

@@ -38,6 +38,7 @@ _MEANT = lazy(r"unexpected keyword argument '(?P<was>\w+)'\W+Did you mean:? '(?P
 _TROUBLE = lazy(
     r"(?i)\b(?:fail(?:ed|ure|s)?|error|cannot|could not|unable|fatal|work ?around|not installed)\b"
 )
+_LISTED = lazy(r"\s*\d+\. (?:set|disable|try|use|reduce|lower) ")  # below SOLUTIONS
 _MEMORY = lazy(r"(?i)out of memory|not enough memory|OutOfMemory|\bOOM\b|memory capacity")
 _MEMORY_OPTIONS = frozenset({"--mem-fraction-static", "--cuda-graph-max-bs", "--cuda-graph-max-bs-decode"})
 
@@ -85,9 +86,11 @@ def _texts(cause: Cause, case: Case, around: bool) -> tuple[list[str], list[str]
         members = chain(event.traceback)
         at = next((i for i, m in enumerate(members) if m is root), len(members))
         messages += [m.message for m in members[at + 1 :]]
-    if around:
-        messages += [line.body for line in _around(cause, case)]
-    own, listed = [], []
+    own: list[str] = []
+    listed: list[str] = []
+    for line in _around(cause, case) if around else ():
+        # the list stands apart where the message above it has empty lines
+        (listed if _LISTED.match(line.body) else messages).append(line.body)
     for message in messages:
         text, _, solutions = message.partition(SOLUTIONS)
         own.append(text)
