@@ -150,6 +150,7 @@ def test_no_release_no_claim() -> None:
         ("ServerArgs.__init__", "frobnicate", "0.5.20", "Leave frobnicate out of what"),
         ("ServerArgs.__init__", "tp_size", "0.5.20", "Look which sglang is imported"),
         ("ServerArgs.__init__", "tp", "0.5.10", "Pass tp_size instead of tp"),
+        ("ServerArgs.__init__", "gpu_memory_utilization", "0.5.10", "Pass mem_fraction_static instead of"),
     ],
 )
 def test_keywords_name_the_release(owner: str, keyword: str, release: str, said: str) -> None:

@@ -122,16 +122,22 @@ def _one_release(known: Held, field: str, release: Release | None, match: Match)
 
 
 def _long(keyword: str, release: Release | None) -> list[Remedy]:
-    """``keyword`` is a short form that only the command line knows (``--tp`` of ``tp_size``)."""
-    spec = flag_table(release or known_releases()[-1]).resolve(f"--{keyword.replace('_', '-')}")
-    if spec is None or spec.refused is not None or spec.dest == keyword:
+    """``keyword`` is a short form that only the command line knows (``--tp`` of ``tp_size``), or another server's."""
+    option = f"--{keyword.replace('_', '-')}"
+    spec = flag_table(release or known_releases()[-1]).resolve(option)
+    if spec is not None and spec.refused is None and spec.dest != keyword:
+        name, why = spec.dest, f"{option} is a short form that only SGLang's command line knows"
+    else:
+        name = _now(keyword, release or known_releases()[-1], HelpKind.FOREIGN) or ""
+        why = f"{keyword} is what other servers call it"
+    if not name:
         return []
-    option = f"--{spec.dest.replace('_', '-')}"
+    passed = f"--{name.partition('=')[0].replace('_', '-')}"
     return [
         Remedy(
-            title=f"Pass {spec.dest} instead of {keyword} ({option}, where the program hands its own options on)",
+            title=f"Pass {name} instead of {keyword} ({passed}, where the program hands its own options on)",
             safety=Safety.MANUAL,
-            why=f"the field is called {spec.dest}; --{keyword.replace('_', '-')} is a short form that only SGLang's command line knows",
+            why=f"SGLang's field is called so; {why}",
         )
     ]
 
@@ -159,10 +165,10 @@ def _joined(ranges: tuple[tuple[Release, Release], ...]) -> tuple[tuple[Release,
     return tuple(out)
 
 
-def _now(keyword: str, release: Release) -> str | None:
+def _now(keyword: str, release: Release, *kinds: HelpKind) -> str | None:
     """What ``release`` takes in its place, as a keyword; with its value where that has to be another."""
     helped = explain_unknown(f"--{keyword.replace('_', '-')}", release)
-    if helped.kind not in (HelpKind.RENAMED, HelpKind.REPLACED):
+    if helped.kind not in (kinds or (HelpKind.RENAMED, HelpKind.REPLACED)):
         return None
     out: list[str] = []
     for edit in helped.edits:
