@@ -303,7 +303,7 @@ class _Launching:
         from mtpdoctor.report.command import wrapped
 
         self._screen.say("mtpdoctor: this command works:\n")
-        shown = safe(mask_secrets(command_line(document.command)))
+        shown = safe(mask_secrets(command_line(document.command, written=document.written)))
         self._screen.say("\n".join(wrapped(shown, terminal(sys.stderr)[0])))
 
 

@@ -141,15 +141,13 @@ def _remedies(frames: Sequence[Frame], message: str, case: Case) -> Iterator[Rem
 
 def _by_hand(title: str, why: str, options: tuple[str, ...], case: Case) -> Remedy:
     """A remedy whose options this server has, and the language server, whose table proves edits, has not."""
-    typed = case.facts.look("flag.model_path")
-    model = typed if isinstance(typed, str) else "MODEL"
     program = case.document.command.program[-1:] if case.document is not None else ()
     verb = "generate" if program == ("generate",) else "serve"
     return Remedy(
         title=title,
         safety=Safety.MANUAL,
         why=why,
-        run=(f"sglang {verb} --model-path {model} ... {' '.join(options)}",),
+        run=(f"sglang {verb} --model-path {{flag.model_path|default:MODEL}} ... {' '.join(options)}",),
         risk="slower, or more memory",
     )
 

@@ -227,7 +227,7 @@ def _as_found(case: Case) -> str | None:
         return None
     if case.document.form is Form.SHELL:
         return case.document.text.strip()
-    return command_line(case.document.command)
+    return command_line(case.document.command, written=case.document.written)
 
 
 def _untried(matches: Matches) -> tuple[str, ...]:

@@ -42,7 +42,12 @@ class LaunchDocument:
         site = self.sites[self.commands.index(self.command)]
         if self.one_line or (self.form is Form.SHELL and (site.before or site.carriers)):
             return self.text.strip()
-        return command_line(self.command)
+        return command_line(self.command, written=self.written)
+
+    @property
+    def written(self) -> str:
+        """The text, where a shell reads it itself."""
+        return self.text if self.form in (Form.SHELL, Form.SCRIPT) else ""
 
     @property
     def one_line(self) -> bool:

@@ -206,3 +206,14 @@ def test_values_that_nobody_means_are_no_crash(options: str, failure: str) -> No
     frame = "layers/quantization/fp8.py" if "block_n" in failure else "managers/scheduler.py"
     found = fixes(options, TRACE.replace("    g()\n", "").replace("managers/scheduler.py", frame) + failure)
     assert all(f["safety"] != "safe" for f in found)
+
+
+@pytest.mark.parametrize("value", ["$(rm -rf x)", "`id`$HOME", '{"a": "$HOME"}'])
+def test_what_was_literal_is_not_run_by_the_fixed_command(value: str) -> None:
+    said = TRACE + "ValueError: please use `triton` instead for attention backend"
+    fixed = [f["command"] or "" for f in fixes(f"--chat-template '{value}'", said)]
+    assert f"--chat-template '{value}' --attention-backend triton" in fixed[0]
+    frame = "multimodal_gen/runtime/layers/attention/backends/flash_attn.py"
+    failure = TRACE.replace("srt/managers/scheduler.py", frame) + "RuntimeError: an attention backend fails"
+    report = diagnose_text(f"$ sglang serve --model-path '{value}' --ulysses-degree 2\n{failure}\n")
+    assert f"--model-path '{value}' ..." in report["diagnoses"][0]["fixes"][0]["run"][0]

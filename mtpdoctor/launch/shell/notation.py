@@ -23,7 +23,8 @@ def quote(value: str, raw: str = "", context: str = "") -> str:
     the value was then read from there.
     """
     live = _LIVE.findall(value)
-    if live and all(ref in context for ref in live):
+    literal = len(raw) > 1 and raw[0] == raw[-1] == "'" and all(ref in raw for ref in live)
+    if live and not literal and all(ref in context for ref in live):
         return '"' + re.sub(r'(["\\`])', r"\\\1", value) + '"'
     if len(raw) > 1 and raw[0] == raw[-1] == '"' and '"' not in raw[1:-1] and _SAFE_DOUBLE.match(value):
         return f'"{value}"'

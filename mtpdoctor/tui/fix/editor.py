@@ -197,7 +197,7 @@ def editable_text(session: Session) -> str:
     if document is None or session.chosen.problem:
         return session.chosen.command or ""
     if document.form is Form.SHELL and "\n" not in document.text.strip():
-        return command_line(document.command, multiline=True)
+        return command_line(document.command, multiline=True, written=document.written)
     return document.text
 
 
