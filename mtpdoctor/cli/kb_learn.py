@@ -173,6 +173,7 @@ def range_problems(rules: Sequence[Rule], folder: Path, ci: bool) -> list[Proble
 def rule_text(rule: Rule) -> RuleText:
     """A rule as verification needs it."""
     from mtpdoctor.kb.types import Span
+    from mtpdoctor.sglang.standing import StandingText
     from mtpdoctor.sglang.verify import PatternText, RuleText
 
     bad = rule.examples.get("bad") or () if isinstance(rule.examples, dict) else ()
@@ -187,6 +188,7 @@ def rule_text(rule: Rule) -> RuleText:
         origin=rule.origin,
         elsewhere=tuple(note.releases.text for note in rule.elsewhere),
         unseen=tuple(note.releases.text for note in rule.unseen),
+        unfixed=tuple(StandingText(u.through, u.files, u.text, u.since, u.lacks) for u in rule.unfixed),
     )
 
 
@@ -201,11 +203,13 @@ def _runs(pattern: str) -> Runs:
 
 def _search(folder: Path, sources: dict[str, SourceTree], rules: Sequence[Rule]) -> None:
     from mtpdoctor.paths import cache_folder
+    from mtpdoctor.sglang.standing import find_standing
     from mtpdoctor.sglang.verify import build_index, verify, write_verified
 
     texts = [rule_text(rule) for rule in rules]
     index = build_index(sources, texts, cache_folder() / "messages.json.gz")
-    write_verified(folder, texts, verify(texts, index), index.releases)
+    standing = find_standing([u for text in texts for u in text.unfixed], sources)
+    write_verified(folder, texts, verify(texts, index), index.releases, standing)
 
 
 def _rules() -> list[Rule]:

@@ -24,7 +24,7 @@ from mtpdoctor.kb.resolution_source import resolution_in, resolution_out
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.paths import cache_folder
 
-FORMAT = 7
+FORMAT = 8
 
 
 def source_key(files: Sequence[Path]) -> str:

@@ -15,6 +15,7 @@ from mtpdoctor.kb.types import (
     Rule,
     Safety,
     Span,
+    Unfixed,
 )
 from mtpdoctor.log.types import Stage
 from mtpdoctor.release import ReleaseRange
@@ -113,6 +114,7 @@ def rule_out(r: Rule) -> dict[str, Any]:
         "matters": condition_out(r.matters),
         "elsewhere": _notes_out(r.elsewhere),
         "unseen": _notes_out(r.unseen),
+        "unfixed": [[u.through, list(u.files), u.text, u.since, u.lacks] for u in r.unfixed],
     }
 
 
@@ -147,4 +149,5 @@ def rule_in(data: dict[str, Any]) -> Rule:
         matters=condition_in(data["matters"]),
         elsewhere=_notes_in(data["elsewhere"]),
         unseen=_notes_in(data["unseen"]),
+        unfixed=tuple(Unfixed(t, tuple(files), *rest) for t, files, *rest in data["unfixed"]),
     )

@@ -11,6 +11,7 @@ from mtpdoctor.kb.adversarial import adversarial_texts
 from mtpdoctor.kb.conditions import fact_names
 from mtpdoctor.kb.growth import growth
 from mtpdoctor.kb.lint_edits import impossible_edits
+from mtpdoctor.kb.lint_unfixed import unshown
 from mtpdoctor.kb.load import origin_problem
 from mtpdoctor.kb.types import Pattern, Role, Rule, Safety
 from mtpdoctor.kb.unfilled import unfilled
@@ -36,7 +37,7 @@ def check(rules: Sequence[Rule], ids: set[str]) -> list[Problem]:
     for rule in rules:
         of_flags = (_flags(rule), impossible_edits(rule))
         checks = (
-            *(_words(rule), _ranges(rule), unfilled(rule)),
+            *(_words(rule), _ranges(rule), unfilled(rule), unshown(rule)),
             *(_links(rule, ids, families), *of_flags, _regexes(rule)),
         )
         for message in chain.from_iterable(checks):

@@ -19,20 +19,24 @@ from mtpdoctor.kb.types import (
     Rule,
     Safety,
     Span,
+    Unfixed,
 )
 from mtpdoctor.kb.yaml_source import Node, Problem, nearest
 from mtpdoctor.log.types import Stage
 from mtpdoctor.patterns import lazy
+from mtpdoctor.release import release_or_none
 
 RULE_KEYS = (
-    "id", "title", "role", "stage", "source", "evidence", "confidence", "releases", "elsewhere", "unseen", "match",
+    "id", "title", "role", "stage", "source", "evidence", "confidence", "releases", "elsewhere", "unseen", "unfixed", "match",
     "requires", "unless", "when", "root", "generic", "explains", "predicts", "scope", "matters", "severity", "cause", "misleading",
     "remedies", "refs", "families", "examples",
 )  # fmt: skip
 REQUIRED = ("id", "title", "role", "stage", "source", "evidence", "cause")
 NOTE_KEYS = ("releases", "why")
+UNFIXED_KEYS = ("through", "since", "file", "text", "lacks")
 PATTERN_KEYS = ("pattern", "span", "literal")
 REMEDY_KEYS = ("title", "releases", "when", "edits", "run", "safety", "risk", "why", "generate")
+MIN_SOURCE = 8  # characters from which a source text is no chance
 CONFIDENCE = {"confirmed": 0.95, "stated": 0.85, "symptom": 0.6}
 SCOPES = ("launch", "host")
 SEVERITIES = ("fatal", "degrades", "info")
@@ -156,6 +160,7 @@ class RuleParser(NodeReader):
             matters=matters,
             elsewhere=self.notes(node, "elsewhere"),
             unseen=self.notes(node, "unseen"),
+            unfixed=self.unfixed(node),
         )
 
     def scope(self, node: Node, predicts: Condition | None) -> tuple[str, Condition]:
@@ -194,6 +199,43 @@ class RuleParser(NodeReader):
                 if not self.text(item, needed):
                     self.error(item.line, f"`{key}` needs `{needed}`")
             found.append(ReleaseNote(self.releases(item), self.text(item, "why")))
+        return tuple(found)
+
+    def unfixed(self, node: Node) -> tuple[Unfixed, ...]:
+        found = []
+        for item in self.list(node, "unfixed"):
+            if not item.is_map:
+                self.error(
+                    item.line, f"`unfixed` takes a list of `through:`, `file:` and `text:`, not {item.kind}"
+                )
+                continue
+            self.keys(item, UNFIXED_KEYS, "`unfixed`")
+            through, since, stands, lacks = (
+                self.text(item, key) for key in ("through", "since", "text", "lacks")
+            )
+            text = stands or lacks
+            files = (
+                self.texts(item, "file")
+                if item.value.get("file", item).is_list
+                else (self.text(item, "file"),)
+            )
+            for key, value in (
+                ("through", through),
+                ("file", all(files) and files),
+                ("text", bool(stands) != bool(lacks)),
+            ):
+                if not value:
+                    self.error(
+                        item.line, f"`unfixed` needs `{key}`" + (" or `lacks`" if key == "text" else "")
+                    )
+            for release in filter(None, (through, since)):
+                if release_or_none(release) is None:
+                    self.error(item.line, f"`unfixed`: {release!r} is no release")
+            if "\n" in text or 0 < len(text) < MIN_SOURCE:
+                self.error(
+                    item.line, f"`unfixed`: the text is part of one line, of {MIN_SOURCE} characters or more"
+                )
+            found.append(Unfixed(through, files, text, since, bool(lacks)))
         return tuple(found)
 
     def pattern(self, node: Node) -> Pattern | None:

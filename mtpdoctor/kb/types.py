@@ -100,6 +100,17 @@ class ReleaseNote:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfixed:
+    """Source text that shows, in every release up to ``through``, that none of them mends a failure."""
+
+    through: str  # the last release that was looked at
+    files: tuple[str, ...]  # below sglang/, each place where it stands or stood
+    text: str  # part of one line
+    since: str = ""  # the first release of which it is so; else the rule's first
+    lacks: bool = False  # the files do not have the text, which what mends it would bring
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     id: str
     title: str
@@ -129,6 +140,7 @@ class Rule:
     matters: Condition = ALWAYS  # of a host rule: the launches that it is of consequence for
     elsewhere: tuple[ReleaseNote, ...] = ()  # the text stands in their sources too, for something else
     unseen: tuple[ReleaseNote, ...] = ()  # claimed although the text does not stand in their sources
+    unfixed: tuple[Unfixed, ...] = ()  # what shows that no release mends it
 
 
 @dataclass(frozen=True, slots=True)

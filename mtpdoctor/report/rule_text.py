@@ -66,6 +66,10 @@ def explain(rule: Rule, width: int = 80, *, color: bool = False) -> list[str]:
         lines += _wrap(f"not in    {note.releases}: {note.why}", width, indent=10)
     for note in rule.unseen:
         lines += _wrap(f"unseen    in the sources of {note.releases}: {note.why}", width, indent=10)
+    for still in rule.unfixed:
+        word = "without" if still.lacks else "with"
+        where = ", ".join(still.files)
+        lines += _wrap(f"unfixed   up to {still.through}: {where} {word} {still.text!r}", width, indent=10)
     if rule.when != ALWAYS:
         lines += _wrap(f"when      {describe(rule.when)}", width, indent=10)
     if rule.predicts is not None and rule.scope == "host":

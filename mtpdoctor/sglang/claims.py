@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpdoctor.release import ReleaseRange
+from mtpdoctor.sglang.spans import spans_of
+from mtpdoctor.sglang.standing import differences
 from mtpdoctor.sglang.store import release_order, sort_releases
-from mtpdoctor.sglang.verify import RuleText, spans_of, verified_releases
+from mtpdoctor.sglang.verify import RuleText, verified_releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ def check_ranges(rules: Iterable[RuleText], verified: Mapping[str, Any]) -> list
     """
     problems = []
     for rule in rules:
+        for level, message, stale in differences(rule.unfixed, rule.releases, verified):
+            problems.append(RangeProblem(rule.id, level, message, rule.origin, stale))
         if rule.source != "sglang" or not rule.patterns:
             for name, ranges in (("elsewhere", rule.elsewhere), ("unseen", rule.unseen)):
                 if ranges:

@@ -21,7 +21,9 @@ import regex
 from mtpdoctor.sglang.quoted_code import Asked, Quote, asked
 from mtpdoctor.sglang.raise_sites import SiteIndex, scan
 from mtpdoctor.sglang.source import SourceTree
-from mtpdoctor.sglang.store import FORMAT, read_table, release_order, sort_releases, write_table
+from mtpdoctor.sglang.spans import spans_of, within
+from mtpdoctor.sglang.standing import StandingText, join_standing
+from mtpdoctor.sglang.store import FORMAT, read_table, sort_releases, write_table
 from mtpdoctor.sglang.templates import Pieces, literal_length, pattern, show
 
 _FILLS = ("x", "1", "0.5", "a_b", "[1, 2]", "None", "'x'", "a.b", "/a/b", "A", "x: y", "")
@@ -74,6 +76,7 @@ class RuleText:
     origin: str = ""
     elsewhere: tuple[str, ...] = ()  # ranges in which the text occurs for something else
     unseen: tuple[str, ...] = ()  # ranges that it claims although the text is not found
+    unfixed: tuple[StandingText, ...] = ()  # source text by which no release mends it
 
     @property
     def key(self) -> str:
@@ -290,12 +293,17 @@ def _prints(pieces: Pieces, message: str) -> bool:
 
 
 def write_verified(
-    folder: Path, rules: Iterable[RuleText], found: Mapping[str, Iterable[str]], releases: Iterable[str]
+    folder: Path,
+    rules: Iterable[RuleText],
+    found: Mapping[str, Iterable[str]],
+    releases: Iterable[str],
+    standing: Mapping[StandingText, Iterable[str]] | None = None,
 ) -> None:
     """``verified.json``: spans of releases by rule id, with the key of the patterns they hold for.
 
     ``releases`` are those that were searched; what is known of others is kept for rules that did not
-    change since.
+    change since. ``standing`` are the searched releases that have each text of the rules' ``unfixed``; without
+    it what is known of these stays.
     """
     before = load_verified(folder)
     searched = set(releases)
@@ -309,37 +317,22 @@ def write_verified(
         if old is None or old["key"] != rule.key:
             kept = frozenset()
         rows[rule.id] = {"key": rule.key, "spans": spans_of({*found[rule.id], *kept}, every)}
-    write_table(folder / "verified.json", {"format": FORMAT, "releases": every}, {"rules": rows})
-
-
-def spans_of(present: set[str], releases: Sequence[str]) -> list[list[str]]:
-    """First and last release of each unbroken run of ``present`` among ``releases``."""
-    spans: list[list[str]] = []
-    previous = None
-    for release in releases:
-        if release in present:
-            if previous in present:
-                spans[-1][1] = release
-            else:
-                spans.append([release, release])
-        previous = release
-    return spans
+    texts = before.get("standing", {})
+    if standing is not None:
+        texts = join_standing(texts, standing, searched, every)
+    write_table(
+        folder / "verified.json", {"format": FORMAT, "releases": every}, {"rules": rows, "standing": texts}
+    )
 
 
 def load_verified(folder: Path) -> Mapping[str, Any]:
     """The committed table; an empty one when there is none."""
     if not (folder / "verified.json").is_file():
-        return {"releases": [], "rules": {}}
+        return {"releases": [], "rules": {}, "standing": {}}
     return read_table(folder / "verified.json")
 
 
 def verified_releases(verified: Mapping[str, Any], rule: str) -> frozenset[str] | None:
     """Releases in which the rule's message occurs; None when it is not verified or was not found at all."""
     row = verified["rules"].get(rule)
-    if row is None or not row["spans"]:
-        return None
-    out: set[str] = set()
-    for first, last in row["spans"]:
-        low, high = release_order(first), release_order(last)
-        out |= {r for r in verified["releases"] if low <= release_order(r) <= high}
-    return frozenset(out)
+    return within(row["spans"], verified["releases"]) if row and row["spans"] else None

@@ -72,6 +72,11 @@ def test_a_good_rule_is_clean(tmp_path: Path) -> None:
         ("  ok:\n  - log: the file is open\n", "", "examples.ok is missing"),
         (EXAMPLES, "", "examples.bad is missing"),
         (REMEDY + EXAMPLES, EXAMPLES.replace("    fix: set --tp-size 1\n", ""), "a cause without remedies"),
+        (
+            "there is one",
+            "no release up to 0.5.22 opens it",
+            "nothing up to 0.5.22 mends it: show it in `unfixed`",
+        ),
         ("fix: set --tp-size 1", "also: [MTP0009]", "also: there is no rule MTP0009"),
     ],
 )

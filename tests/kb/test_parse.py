@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mtpdoctor.kb.load import KnowledgeError, load_knowledge
-from mtpdoctor.kb.types import Role, Safety, Span
+from mtpdoctor.kb.types import Role, Safety, Span, Unfixed
 from mtpdoctor.log.types import Stage
 from mtpdoctor.release import parse_release
 
@@ -19,6 +19,7 @@ confidence: 0.97
 releases: ">=0.5.10,<0.5.14"
 elsewhere: [{releases: ">=0.5.14", why: said of something else}]
 unseen: [{releases: "==0.5.12", why: said in other words}, {releases: "==0.5.13", why: not printed}]
+unfixed: [{through: 0.5.13, file: [srt/a.py, srt/b.py], text: assert slots}, {through: 0.5.13, since: 0.5.12, file: srt/a.py, lacks: the mending}]
 match:
 - 'Speculative decoding for (?P<arch>\\S+) is not compatible'
 - pattern: 'assert self\\.page_size == 1[\\s\\S]*AssertionError'
@@ -62,6 +63,10 @@ def test_a_full_rule_is_read_field_by_field(tmp_path: Path) -> None:
     rule = rules[0]
     assert [(n.releases.text, n.why) for n in rule.elsewhere] == [(">=0.5.14", "said of something else")]
     assert [n.releases.text for n in rule.unseen] == ["==0.5.12", "==0.5.13"]
+    assert rule.unfixed == (
+        Unfixed("0.5.13", ("srt/a.py", "srt/b.py"), "assert slots"),
+        Unfixed("0.5.13", ("srt/a.py",), "the mending", "0.5.12", lacks=True),
+    )
     assert (rule.id, rule.role, rule.stage, rule.confidence) == (
         "MTP0001",
         Role.CAUSE,
@@ -119,6 +124,21 @@ BROKEN = {
         "match: [long enough]\nunseen: [in 0.5.9]",
         2,
         "takes a list of `releases:` with `why:`",
+    ),
+    "unfixed without a place": (
+        "match: [long enough]\nunfixed:\n- {through: 0.5.23, text: assert slots}",
+        3,
+        "`unfixed` needs `file`",
+    ),
+    "unfixed with text and lacks": (
+        "match: [long enough]\nunfixed:\n- {through: 0.5.23, file: a.py, text: assert slots, lacks: the mending}",
+        3,
+        "`unfixed` needs `text` or `lacks`",
+    ),
+    "unfixed through no release": (
+        "match: [long enough]\nunfixed:\n- {through: now, file: a.py, text: assert slots}",
+        3,
+        "'now' is no release",
     ),
     "elsewhere with more": (
         "match: [long enough]\nelsewhere:\n- {releases: '<0.5', why: so, when: then}",

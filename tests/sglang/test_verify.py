@@ -7,6 +7,7 @@ import pytest
 from mtpdoctor.sglang.claims import check_ranges, range_text
 from mtpdoctor.sglang.quoted_code import Quote, asked
 from mtpdoctor.sglang.source import open_source
+from mtpdoctor.sglang.standing import StandingText, find_standing
 from mtpdoctor.sglang.verify import (
     PatternText,
     RuleText,
@@ -241,3 +242,50 @@ def test_a_claim_and_its_reasons(found, more, said):
     told = claims(found, **more)
     assert [level for level, _ in told] == [level for level, _ in said]
     assert all(part in message for (_, message), (_, part) in zip(told, said, strict=True)), told
+
+
+def told_of(still: StandingText, folder, *sources: str, releases: str = "*") -> list[tuple[str, str]]:
+    """(level, message) of what is said of ``unfixed`` where releases 1.0, 1.1, ... have these texts in srt/pool.py."""
+    trees = {}
+    for number, text in enumerate(sources):
+        base = folder / f"of{number}"
+        (base / "sglang/srt").mkdir(parents=True)
+        (base / "sglang/srt/server_args.py").touch()
+        (base / "sglang/srt/pool.py").write_text(text)
+        trees[f"1.{number}"] = open_source(base)
+    one = rule("worded by python", "worded by", releases, source="python", unfixed=(still,))
+    before = check_ranges([one], load_verified(folder))
+    assert [p.stale for p in before] == [True]
+    for release, tree in trees.items():  # one after another: what is known of the others stays
+        write_verified(folder, [one], {}, [release], find_standing([still], {release: tree}))
+    return [(p.level, p.message) for p in check_ranges([one], load_verified(folder))]
+
+
+FAILS, MENDED = "assert slot >= 0\n", "if slot < 0: wait_for_a_slot()\n"
+
+
+@pytest.mark.parametrize(
+    ("still", "sources", "more", "said"),
+    [
+        (("1.2", "assert slot >= 0"), (FAILS, FAILS, FAILS), {}, None),
+        (("1.2", "assert slot >= 0"), (FAILS, MENDED, MENDED), {}, ("error", "is not so in 1.1 to 1.2")),
+        (
+            ("1.2", "assert slot >= 0"),
+            (FAILS, FAILS, MENDED),
+            {"releases": "<1.2"},
+            ("error", "is not so in 1.2"),
+        ),
+        (("1.1", "assert slot >= 0"), (FAILS, FAILS, FAILS), {}, ("warning", "`through: 1.2`")),
+        (("1.1", "assert slot >= 0"), (FAILS, FAILS, MENDED), {}, ("warning", "is so no longer in 1.2")),
+        (("1.2", "assert slot >= 0", "1.1"), (MENDED, FAILS, FAILS), {}, None),
+        (("1.2", "wait_for_a_slot", "", True), (FAILS, FAILS, FAILS), {}, None),
+        (("1.2", "wait_for_a_slot", "", True), (FAILS, FAILS, MENDED), {}, ("error", "is not so in 1.2")),
+    ],
+)
+def test_that_no_release_mends_it_is_held_against_the_sources(still, sources, more, said, tmp_path):
+    through, text, *rest = still
+    told = told_of(
+        StandingText(through, ("srt/pool.py", "srt/older.py"), text, *rest), tmp_path, *sources, **more
+    )
+    assert [level for level, _ in told] == ([said[0]] if said else []), told
+    assert not said or said[1] in told[0][1]
