@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mtpdoctor.facts import UNKNOWN, Facts
-from mtpdoctor.kb.conditions import evaluate, parse_condition
+from mtpdoctor.kb.condition_source import parse_condition
+from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.sglang.backends import kind_facts, rows_for
 from mtpdoctor.sglang.flags import flag_table

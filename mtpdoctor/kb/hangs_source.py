@@ -275,7 +275,7 @@ class _Reader:
             self._say(file, node.line, f"no condition {name!r}; there are {', '.join(sorted(CONDITIONS))}")
             return None
         if name == "launch":
-            from mtpdoctor.kb.conditions import ConditionError, parse_condition
+            from mtpdoctor.kb.condition_source import ConditionError, parse_condition
 
             try:
                 return Test(name, parse_condition(node))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mtpdoctor.kb.conditions import ConditionError, fact_names, parse_condition
+from mtpdoctor.kb.condition_source import ConditionError, parse_condition
+from mtpdoctor.kb.conditions import fact_names
 from mtpdoctor.kb.fact_names import check_fact_name
 from mtpdoctor.kb.literals import MIN_LITERAL, NoLiteral, group_names, required_literal
 from mtpdoctor.kb.node_reader import NodeReader

@@ -8,7 +8,7 @@ from typing import Any
 
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.codec import condition_in, condition_out
-from mtpdoctor.kb.conditions import ConditionError, parse_condition
+from mtpdoctor.kb.condition_source import ConditionError, parse_condition
 from mtpdoctor.kb.fact_names import check_fact_name
 from mtpdoctor.kb.resolution import EVERY, MODEL, PREFIXES, Resolution, Step
 from mtpdoctor.kb.templates import TemplateError, placeholders

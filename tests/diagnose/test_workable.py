@@ -10,7 +10,7 @@ import pytest
 from mtpdoctor.diagnose.engine import diagnose
 from mtpdoctor.diagnose.generate import listed_choices
 from mtpdoctor.diagnose.types import Report
-from mtpdoctor.kb.conditions import parse_condition
+from mtpdoctor.kb.condition_source import parse_condition
 from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.kb.match import denied
 from mtpdoctor.log.reading import read_logs

@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 
 from mtpdoctor.facts import Facts, Source, make_facts
 from mtpdoctor.kb.codec import condition_in, condition_out
-from mtpdoctor.kb.conditions import (
-    ConditionError,
-    describe,
-    evaluate,
-    fact_names,
-    parse_condition,
-    unknown_facts,
-)
+from mtpdoctor.kb.condition_source import ConditionError, parse_condition
+from mtpdoctor.kb.conditions import describe, evaluate, fact_names, unknown_facts
 from mtpdoctor.kb.types import ALWAYS, Condition
 from mtpdoctor.release import parse_release
 

@@ -12,7 +12,7 @@ from mtpdoctor.case import build_case
 from mtpdoctor.diagnose.preflight import foreseen
 from mtpdoctor.facts import UNKNOWN, Facts, Source, make_facts
 from mtpdoctor.host.spec import parse_gpu_spec
-from mtpdoctor.kb.conditions import parse_condition
+from mtpdoctor.kb.condition_source import parse_condition
 from mtpdoctor.kb.lint import lint
 from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.kb.resolution import Resolution, Resolved, by_kind, resolved

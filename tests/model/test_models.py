@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mtpdoctor.errors import UserError
 from mtpdoctor.facts import UNKNOWN, Source, make_facts
 from mtpdoctor.kb.by_name import evaluate_by_name
-from mtpdoctor.kb.conditions import parse_condition
+from mtpdoctor.kb.condition_source import parse_condition
 from mtpdoctor.model.config import read_model
 from mtpdoctor.model.facts import model_facts
 from mtpdoctor.model.names import class_of
