@@ -53,6 +53,8 @@ FINDINGS = {
     "f_ok_pd_prefill_k8s": ("MTP0058",),
     "h_ok_retract_jit": ("MTP0086",),
     "i_ok_glm_bad_grammars": ("MTP0070",),
+    "j_ok_gemma_usage_thread_trace": ("MTP0086",),
+    "j_ok_mimo_mtp_probe_refused": ("MTP0055", "MTP0058"),
 }
 
 
