@@ -42,7 +42,7 @@ _EXPORTED = lazy(
     r"=[\"']?([\w.,:/+-]+)[\"']?(?!\S)"
 )
 _UNSET = lazy(r"^(?:\S*[$#%] |\++ )?unset ([A-Z]\w+)\s*$")
-_SECRET = lazy(r"TOKEN|KEY|SECRET|PASS")
+_SECRET = lazy(r"TOKEN(?!S_)|KEY|SECRET|PASS")  # "..._TOKENS_PER_RANK" is a number
 _OF_NCCL = lazy(r"NCCL INFO (NCCL_[A-Z0-9_]+) set by environment to (\S+?)\.?$")
 
 

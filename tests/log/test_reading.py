@@ -208,6 +208,20 @@ def test_gpus(line: str, facts: dict) -> None:
     assert {o.name: o.value for o in attempt.observations if o.name.startswith("host.")} == facts
 
 
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK=2048", ["2048"]),
+        ("HF_TOKEN=hf_abc", []),
+        ("export SGLANG_ROUTER_API_KEY=abc", []),
+    ],
+)
+def test_a_number_of_tokens_is_no_secret(line: str, values: list[str]) -> None:
+    attempt = reading_from_text(line + "\n").attempt
+    assert attempt is not None
+    assert [o.value for o in attempt.observations if o.name.startswith("env.")] == values
+
+
 def test_memory_of_an_out_of_memory_message() -> None:
     attempt = reading_from_text(
         "[2026-01-01 00:00:02 TP1] Scheduler hit an exception: Traceback (most recent call last):\n"
