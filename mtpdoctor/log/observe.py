@@ -180,7 +180,6 @@ _CAPABILITY = (
 _ARCH = lazy(r"-gencode[= ]\W*arch=compute_(\d{2,3})[af]?,")
 _ASKED = lazy(r"(?i)(?:requires?|needs?|minimum|at least|only|supports?|>=?|or newer)\b[^.;]{0,40}$")
 _SPARSE = lazy(r"Use (?:nsa|dsa) attention backend for DeepSeek")
-# A variable that the shell's trace or the person's typing shows; only those that steer a launch.
 _HOST_POOL = lazy(r"Allocating (\d+(?:\.\d+)?) GB host memory for (.{3,40})")
 _LIMIT = lazy(r"^\s*memory:\s+(\d+(?:\.\d+)?)([KMGT]i?)\s*$")  # of a pod, under "Limits:"
 _USAGE = lazy(r"memory: usage \d+kB, limit (\d+)kB")  # of a container, by the kernel

@@ -36,6 +36,7 @@ _PRINTED = lazy(
     r"|HF|TRANSFORMERS|OMP)_[A-Z0-9_]+|LD_PRELOAD|LD_LIBRARY_PATH)"
     r"=(\"[^\"]*\"|'[^']*'|[^\s\"'$]*)"
 )
+# A variable that the shell's trace or the person's typing shows; only those that steer a launch.
 _EXPORT = lazy(r"^(?:[^=]{0,80}?[$#%] |\++ )?export (\w+=.*)$")  # one or several at once
 _EXPORTED = lazy(
     r"(?<!\S)((?:NCCL|GLOO|TP_SOCKET|CUDA|SGLANG|SGL|TORCH|PYTORCH|UCX|MC|HSA|HIP|ROCM|ASCEND|HCCL|NVSHMEM|TRITON|OMP)_\w+)"
