@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mtpdoctor.kb.types import Safety
+from mtpdoctor.launch.types import EditOp
 from mtpdoctor.paths import own_knowledge_folder
 from mtpdoctor.patterns import lazy
 
@@ -50,6 +51,19 @@ _GUESSED = (
     "Upgrade SGLang, something else changed",
 )
 _SAID = ("Do as the message says", "Do as the log says")
+# What the message itself names: before giving up the feature, or a guess at it.
+_NAMED = ("Do as the message says", "Take a value that the message lists", "Start both servers with the same")
+_GIVES_UP = (
+    "Serve without",
+    "Leave ",
+    "See whether each server works alone",
+    "Do what the message says about",
+    "Try without",
+    "Take less host memory",
+    "Try the other ",
+    "Tensor parallelism over the same GPUs",
+    "Change what the failing check looks at: remove",
+)
 _END = lazy(r"[:(,;<]| - | --|\d")
 
 
@@ -71,7 +85,14 @@ def ranked(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
     safe = [f for f in fixes if f.safety == Safety.SAFE.value]
     rest = [(n, f) for n, f in enumerate(fixes) if f not in safe]
     rest.sort(key=lambda nf: (-round(_share(nf[1], table) - PLACE * nf[0], 4), nf[0]))
-    return (*safe, *_said_before_guessed([f for _, f in rest]))
+    return (*safe, *_named_first(_said_before_guessed([f for _, f in rest])))
+
+
+def _named_first(fixes: list[Fix]) -> list[Fix]:
+    """What the message names goes before the first fix that gives something up, or guesses at what it is about."""
+    at = next((n for n, f in enumerate(fixes) if f.title.startswith(_GIVES_UP)), len(fixes))
+    named = [f for f in fixes[at:] if f.title.startswith(_NAMED) and not _allows(f)]
+    return [*fixes[:at], *named, *(f for f in fixes[at:] if f not in named)]
 
 
 def _said_before_guessed(fixes: list[Fix]) -> list[Fix]:
@@ -84,6 +105,11 @@ def _said_before_guessed(fixes: list[Fix]) -> list[Fix]:
         *guessed,
         *fixes[said + 1 :],
     ]
+
+
+def _allows(fix: Fix) -> bool:
+    """Does it switch a variable on, as those that go past a check?"""
+    return any(e.op is EditOp.ENV and e.value != "0" for e in fix.edits)
 
 
 def family_of(kind: str) -> str:

@@ -13,6 +13,7 @@ from mtpdoctor.diagnose.printed.sentences import sentences
 from mtpdoctor.diagnose.types import Diagnosis
 from mtpdoctor.facts import Source, make_facts
 from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.launch.types import EditOp
 from mtpdoctor.log.reading import read_logs, reading_from_text
 from mtpdoctor.release import parse_release
 from mtpdoctor.sglang.flags import flag_table
@@ -103,10 +104,10 @@ def test_packages_without_a_command() -> None:
     assert list(named_packages("timm is nice")) == []
 
 
-def said_of(last: str, options: str = "--tp 2", around: str = "") -> Diagnosis:
+def said_of(last: str, options: str = "--tp 2", around: str = "", before: str = "") -> Diagnosis:
     knowledge = load_knowledge()
     text = (
-        f"$ python3 -m sglang.launch_server --model-path /models/m {options}\n"
+        f"$ {before}python3 -m sglang.launch_server --model-path /models/m {options}\n"
         "[2026-05-05 10:00:00 TP0] sglang is using nccl==2.27.5\n"
         f"{around}"
         "[2026-05-05 10:00:02 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
@@ -128,6 +129,40 @@ def test_an_unknown_failure_begins_with_what_the_log_says() -> None:
 def test_the_list_below_every_failed_capture_is_no_advice_where_memory_was_not_short() -> None:
     listed = "Exception: Capture cuda graph failed: the widget has no kernel\n\nnot here\n\nPossible solutions:\n1. set --mem-fraction-static to a smaller value (e.g., 0.8 or 0.7)\n"
     assert not any("mem-fraction" in fix.title for fix in said_of(listed).fixes)
+
+
+@pytest.mark.parametrize(
+    ("message", "options", "edits"),
+    [
+        ("Widgets support only single-GPU TP=EP=1", "--tp 8", "--tp-size 1"),
+        ("Widgets require PP=1, got PP=2", "--pp-size 2", "--pp-size 1"),
+        ("Widgets need TP <= KV heads; got TP=16, KV heads=8", "--tp 16", "--tp-size 8"),
+        ("Round widgets are not for tensor parallelism", "--tp 2", "--tp-size 1"),
+        ("Widgets require num_draft_tokens == num_steps + 1, got 8 and 3", "--speculative-algorithm EAGLE --speculative-num-steps 3 --speculative-num-draft-tokens 8", "--speculative-num-draft-tokens 4"),
+        ("No widget layout layer_first; expected 'page_first' or 'page_first_direct'.", "--enable-hierarchical-cache --hicache-mem-layout layer_first", "--hicache-mem-layout page_first"),
+        ("Invalid widgets: ['mlx5_9']. Available devices: ['mlx5_0', 'mlx5_1']", "--disaggregation-mode prefill --disaggregation-ib-device mlx5_9", "--disaggregation-ib-device mlx5_1"),
+        ("Widgets need matching DCP ranks, got prefill=2, decode=4", "--disaggregation-mode decode --tp 4 --dcp-size 4", "--dcp-size 2"),
+        ("triton, fa4, or flashinfer are the only widgets", "--attention-backend triton", ""),
+    ],
+)  # fmt: skip
+def test_a_check_that_says_in_short_what_passes_it(message: str, options: str, edits: str) -> None:
+    first = said_of(f"ValueError: {message}", options).fixes[0]
+    done = [f"{e.name} {e.value}" for e in first.edits if e.op is EditOp.SET]
+    assert (edits in done) if edits else not done
+
+
+@pytest.mark.parametrize(
+    ("before", "message", "edit"),
+    [
+        ("SGLANG_WIDGETS=1 ", "SGLANG_WIDGETS only supports round ones", "unset SGLANG_WIDGETS"),
+        ("", "SGLANG_ENABLE_JIT_DEEPGEMM does not support widgets.", "env SGLANG_ENABLE_JIT_DEEPGEMM 0"),
+        ("", "SGLANG_WIDGETS does not support round ones.", ""),
+    ],
+)
+def test_a_variable_that_the_message_speaks_against(before: str, message: str, edit: str) -> None:
+    first = said_of(f"ValueError: {message}", before=before).fixes[0]
+    assert [f"{e.op.value} {e.name} {e.value or ''}".strip() for e in first.edits] == ([edit] if edit else [])
+    assert first.run == ((f"unset {message.split()[0]}",) if not edit else ())
 
 
 def test_what_stands_beside_the_exception_counts_if_the_same_process_wrote_it() -> None:

@@ -175,15 +175,20 @@ def spoken_of(text: str, case: Case, table: FlagTable) -> Iterator[FlagSpec]:
             spec = table.by_dest(name[5:])
             if spec is not None and spec.arity == "one":
                 found.setdefault(spec.dest, spec)
+    for spec in worded(text, table):
+        found.setdefault(spec.dest, spec)
+    yield from sorted(found.values(), key=lambda s: not _typed(s, case))
+
+
+def worded(text: str, table: FlagTable) -> Iterator[FlagSpec]:
+    """Options that the message calls by what they are about."""
     for pattern, dests in _SPOKEN:
         if pattern.search(text):
             for dest in dests:
-                for other in same_option(dest):
-                    spec = table.by_dest(other)
-                    if spec is not None and spec.refused is None:
-                        found.setdefault(spec.dest, spec)
-                        break
-    yield from sorted(found.values(), key=lambda s: not _typed(s, case))
+                specs = (table.by_dest(other) for other in same_option(dest))
+                spec = next((s for s in specs if s is not None and s.refused is None), None)
+                if spec is not None:
+                    yield spec
 
 
 def _flat(text: str) -> str:
@@ -274,8 +279,9 @@ def _edit(named: Asked, text: str, case: Case) -> Remedy | None:
             edits=(EditTemplate("set", spec.name, value),),
             risk="another of the values listed may suit this model better",
         )
+    in_force = {str(typed), str(case.facts.look(f"arg.{spec.dest}"))}
     if named.verb == "towards" and (
-        str(typed) != named.value if named.value else switch and typed is not True
+        named.value not in in_force if named.value else switch and typed is not True
     ):
         edit = EditTemplate("add", spec.name) if switch else EditTemplate("set", spec.name, named.value)
         return Remedy(

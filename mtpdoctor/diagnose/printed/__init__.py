@@ -8,15 +8,17 @@ wrote the message did not know this launch.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain as chain_of
 from typing import TYPE_CHECKING
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.failures import PEER_ENDED, chain
 from mtpdoctor.diagnose.printed.installs import named_packages, pip_commands, required_versions
 from mtpdoctor.diagnose.printed.options import Told, told
+from mtpdoctor.diagnose.printed.passing import passing
 from mtpdoctor.diagnose.printed.sentences import SOLUTIONS, is_other_text, sentences
 from mtpdoctor.diagnose.remedies import fix_of
-from mtpdoctor.diagnose.unknown import root_traceback
+from mtpdoctor.diagnose.unknown import is_own, root_traceback
 from mtpdoctor.kb.types import Remedy, Safety
 from mtpdoctor.log.tracelines import is_record
 from mtpdoctor.log.types import EventKind, Line
@@ -57,9 +59,16 @@ def printed_fixes(cause: Cause, case: Case, knowledge: Knowledge, *, around: boo
     own, listed = _texts(cause, case, around)
     if PEER_ENDED.search(own[0] if own else ""):
         listed = []  # a list of what mostly helps at this stage
-    return Printed(
-        _fixes(_remedies(own, case), case, knowledge), _fixes(_of_list(listed, own, case), case, knowledge)
+    remedies = chain_of(
+        passing(own[0], case) if around and own and _is_own(cause) else (), _remedies(own, case)
     )
+    return Printed(_fixes(remedies, case, knowledge), _fixes(_of_list(listed, own, case), case, knowledge))
+
+
+def _is_own(cause: Cause) -> bool:
+    """Is it SGLang's own code that raised, as far as the log shows?"""
+    root = root_traceback(cause)
+    return root is None or not root.frames or is_own(root.frames[-1].path)
 
 
 def _fixes(remedies: Iterator[Remedy], case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
