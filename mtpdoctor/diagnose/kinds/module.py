@@ -39,23 +39,18 @@ def module_remedies(match: Match, case: Case) -> list[Remedy]:
         if not named and not known_here and not package.known:
             # A compound name is mostly the package's own; one that the release does not ask for is optional.
             optional = case.release is not None and "_" in module
-            asked = _asked_elsewhere(match) or _asked_by_a_package(match)
+            asked = _asked_elsewhere(match)
             return [first, _complete(case)] if optional or asked else [_complete(case), first]
     return [first] if named else [first, _complete(case)]
 
 
 def _asked_elsewhere(match: Match) -> bool:
-    """Does the program around SGLang import it, from a checkout of its own? SGLang's requirements do not name it then."""
+    """Does the program around SGLang import it, from a checkout of its own, or an installed package that is not SGLang?
+    SGLang's requirements do not name it then."""
     frames = match.traceback.frames if match.traceback is not None else ()
     last = next((f.path for f in reversed(frames) if not f.path.startswith("<")), "")
-    return last.startswith("/") and _ENVIRONMENT.search(last) is None
-
-
-def _asked_by_a_package(match: Match) -> bool:
-    """Does an installed package import it that is not SGLang? Then it is a requirement of that one."""
-    frames = match.traceback.frames if match.traceback is not None else ()
-    last = next((f.path for f in reversed(frames) if not f.path.startswith("<")), "")
-    return _PACKAGE.search(last) is not None
+    own = last.startswith("/") and _ENVIRONMENT.search(last) is None
+    return own or _PACKAGE.search(last) is not None
 
 
 def _of_row(missing: Missing, release: ReleaseFacts, case: Case) -> Remedy:

@@ -125,7 +125,9 @@ def said_remedies(match: Match, case: Case) -> list[Remedy]:
     remedies += variables[0]
     spoken = list(spoken_of(text, case, table))
     if not remedies and (meant := value_meant(text, spoken, table, case)) is not None:
-        remedies.append(_to_use(*meant))
+        edit = EditTemplate("set", meant[0].name, meant[1])
+        why = "the message says to use this value, which is one of this option"
+        remedies.append(as_the_message_says((edit,), why))
     for spec in spoken:
         shown.setdefault(spec.dest, Asked(spec, None, ""))
         if not remedies and len(shown) <= MAX_NAMED and (remedy := _left_out(spec, text, case)) is not None:
@@ -221,14 +223,23 @@ def _left_out(spec: FlagSpec, text: str, case: Case) -> Remedy | None:
     )
 
 
-def _to_use(spec: FlagSpec, value: str) -> Remedy:
+def as_the_message_says(edits: tuple[EditTemplate, ...], why: str) -> Remedy:
     return Remedy(
-        title=f"Do as the message says: {spec.name} {value}",
+        title=f"Do as the message says: {', '.join(map(in_short, edits))}",
         safety=Safety.RISKY,
-        why="the message says to use this value, which is one of this option",
-        edits=(EditTemplate("set", spec.name, value),),
+        why=why,
+        edits=edits,
         risk="a message can ask for what does not fit this model or GPU; the launch shows it",
     )
+
+
+def in_short(edit: EditTemplate) -> str:
+    """An edit as titles name it."""
+    if edit.op == "env":
+        return f"{edit.name}={edit.value}"
+    if edit.op in ("remove", "unset"):
+        return f"without {edit.name}"
+    return f"{edit.name} {edit.value or ''}".strip()
 
 
 def _message(match: Match) -> str:
@@ -284,13 +295,7 @@ def _edit(named: Asked, text: str, case: Case) -> Remedy | None:
         named.value not in in_force if named.value else switch and typed is not True
     ):
         edit = EditTemplate("add", spec.name) if switch else EditTemplate("set", spec.name, named.value)
-        return Remedy(
-            title=f"Do as the message says: {spec.name}" + (f" {named.value}" if named.value else ""),
-            safety=Safety.RISKY,
-            why="the message names this setting",
-            edits=(edit,),
-            risk="a message can ask for what does not fit this model or GPU; the launch shows it",
-        )
+        return as_the_message_says((edit,), "the message names this setting")
     return None
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.failures import PEER_ENDED, chain
+from mtpdoctor.diagnose.kinds.said import in_short
 from mtpdoctor.diagnose.printed.installs import named_packages, pip_commands, required_versions
 from mtpdoctor.diagnose.printed.options import Told, told
 from mtpdoctor.diagnose.printed.passing import passing
@@ -155,16 +156,8 @@ def _of_list(texts: list[str], own: list[str], case: Case) -> Iterator[Remedy]:
 def _of_way(way: Told) -> Remedy:
     if not way.edits:
         return Remedy(way.look, Safety.MANUAL, _said(way.sentence))
-    names = []
-    for edit in way.edits:
-        if edit.op == "env":
-            names.append(f"{edit.name}={edit.value}")
-        elif edit.op in ("remove", "unset"):
-            names.append(f"without {edit.name}")
-        else:
-            names.append(f"{edit.name} {edit.value or ''}".strip())
     return Remedy(
-        title=f"Do as the log says: {', '.join(names)}",
+        title=f"Do as the log says: {', '.join(map(in_short, way.edits))}",
         safety=Safety.RISKY,
         why=_said(way.sentence),
         edits=way.edits,

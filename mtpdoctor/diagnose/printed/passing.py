@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.kinds.said import worded
+from mtpdoctor.diagnose.kinds.said import as_the_message_says, worded
 from mtpdoctor.diagnose.named_options import is_word, number
 from mtpdoctor.diagnose.workable import can_work
 from mtpdoctor.facts import UNKNOWN
@@ -92,23 +92,7 @@ def passing(text: str, case: Case) -> tuple[Remedy, ...]:
 
 
 def _as_said(edits: tuple[EditTemplate, ...]) -> Remedy:
-    return Remedy(
-        title="Do as the message says: " + ", ".join(_shown(edit) for edit in edits),
-        safety=Safety.RISKY,
-        why="the message says what passes its check",
-        edits=edits,
-        risk="a message can ask for what does not fit this model or GPU; the launch shows it",
-    )
-
-
-def _shown(edit: EditTemplate) -> str:
-    if edit.op == "env":
-        return f"{edit.name}={edit.value}"
-    return (
-        f"without {edit.name}"
-        if edit.op in ("remove", "unset")
-        else f"{edit.name} {edit.value or ''}".strip()
-    )
+    return as_the_message_says(edits, "the message says what passes its check")
 
 
 # -- numbers -------------------------------------------------------------------------------------------
