@@ -131,6 +131,8 @@ def build_case(
     sizes = _sizes(facts) if reading is not None else Facts({})
     facts = facts.merged(_sparse_kind(facts), _platform_of_device(facts), sizes)
     facts = facts.merged(_platform_of_packages(facts), _files_of_lacked(facts))
+    if reading is not None:
+        facts = _as_launched(facts, document)
     known = facts.look("release")
     if isinstance(known, str):
         defaults = release_defaults(known) if _shows_arguments(document, facts) else Facts({})
@@ -164,6 +166,48 @@ def _cuda_of_torch(shown: Facts) -> Facts:
     cuda = f"{local[:-1]}.{local[-1]}"
     values = {"host.torch.cuda": cuda, "host.torch.cuda_major": int(local[:-1])}
     return make_facts(values, Source.LOG, torch.where)
+
+
+def _as_launched(facts: Facts, document: LaunchDocument | None) -> Facts:
+    """Of the machine that the log shows what this launch meets: the GPUs that it may use, its container's own /dev/shm."""
+    from mtpdoctor.launch.types import Form
+
+    changed: dict[str, Fact | None] = {}
+    count = facts.fact("host.gpu.count")
+    if count is not None and count.source is Source.LOG:
+        for name in ("env.CUDA_VISIBLE_DEVICES", "container.gpus"):
+            named = facts.fact(name)
+            few = _few_of(named.value, name) if named is not None else None
+            if named is not None and few is not None and 0 < few < count.value:
+                changed[count.name] = count = Fact(count.name, few, named.source, named.where)
+    image, shm = facts.fact("container.image"), facts.fact("host.shm_gib")
+    if image is not None and document is not None and facts.look("container.ipc") in (None, UNKNOWN):
+        from mtpdoctor.launch.forms.sizes import gib_of
+
+        told = facts.fact("container.shm_size")
+        size = gib_of(str(told.value)) if told is not None else None
+        usual = document.form is not Form.KUBERNETES and "/dev/shm" not in document.text
+        if size is not None or (told is None and usual):
+            changed["host.shm_gib"] = Fact("host.shm_gib", size or 0.0625, Source.COMMAND, image.where)
+            if shm is not None and shm.value != (size or 0.0625):
+                changed["host.shm_free_gib"] = None  # of the machine around the container
+    if not changed:
+        return facts
+    kept = {name: fact for name in facts if (fact := facts.fact(name)) and name not in changed}
+    kept |= {name: fact for name, fact in changed.items() if fact is not None}
+    return Facts(kept, facts.contradictions, facts.closed)
+
+
+_DEVICE = r"(?:\d{1,2}|(?:GPU|MIG)-[\w/-]+)"
+_DEVICES = lazy(rf"[\"']*(?:device=)?[\"']*({_DEVICE}(?:,{_DEVICE})*)[\"']*\Z")
+
+
+def _few_of(value: object, name: str) -> int | None:
+    """How many GPUs "0,1" or "device=0,1" names; a mere number of docker's --gpus says how many."""
+    if name == "container.gpus" and isinstance(value, str) and value.isdigit():
+        return int(value)
+    found = _DEVICES.match(value) if isinstance(value, str) else None
+    return len(set(found[1].split(","))) if found else None
 
 
 def _sizes(facts: Facts) -> Facts:

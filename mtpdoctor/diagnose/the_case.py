@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mtpdoctor.case import Case, build_case
 from mtpdoctor.diagnose.contradictions import contradictions_of
 from mtpdoctor.diagnose.dating import date_log, disagreement, in_words
@@ -10,8 +12,12 @@ from mtpdoctor.diagnose.given import Given
 from mtpdoctor.errors import UserError
 from mtpdoctor.launch.document import LaunchDocument, read_launch
 from mtpdoctor.log.command_line import launch_command
+from mtpdoctor.log.shown import CONFIG_SIGN
 from mtpdoctor.log.types import Attempt, LogReading
 from mtpdoctor.release import release_or_none
+
+if TYPE_CHECKING:
+    from mtpdoctor.model.types import ModelFacts
 
 REBUILT = "the log shows no launch command; fixed ones are put together from its server_args line"
 CHOSEN = "; of these SGLang may have chosen by itself: {names}"
@@ -52,7 +58,7 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
         typed=typed,
         lost=lost,
         host=given.host,
-        model=given.model,
+        model=given.model or _pasted(reading, attempt),
         release=given.release,
     )
     if case.release is None and (dating := dating or date_log(reading, attempt)) is not None:
@@ -70,3 +76,19 @@ def case_of(reading: LogReading, attempt: Attempt, given: Given) -> tuple[Case, 
 def _named(attempt: Attempt) -> str | None:
     """The release that the log names."""
     return next((str(o.value) for o in attempt.observations if o.name == "release"), None)
+
+
+def _pasted(reading: LogReading, attempt: Attempt) -> ModelFacts | None:
+    """The model by a config.json that stands in the log, where it is the one that was loaded."""
+    if not reading.hits.count(CONFIG_SIGN):
+        return None
+    from mtpdoctor.log.shown.config_text import config_shown
+    from mtpdoctor.model.config import model_of
+
+    shown = config_shown(reading, attempt)
+    if shown is None:
+        return None
+    raw, line = shown
+    model = model_of(raw, f"{reading.files[line.file].name}:{line.number}")
+    loaded = next((o.value for o in attempt.observations if o.name == "model.architecture"), None)
+    return model if loaded in (None, model.architecture) else None

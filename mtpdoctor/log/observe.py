@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from mtpdoctor.log import installed as _installed
 from mtpdoctor.log import package_lines as _package_lines
@@ -370,8 +371,14 @@ class Observer:
                 highest, line = max(shown, key=lambda s: s[0])
                 self._note(name, highest + 1, line)
 
-    def finish(self, died: tuple[int, int, int] | None = None) -> tuple[Observation, ...]:
-        """``died``: the key of the line of the first failure."""
+    def finish(
+        self, died: tuple[int, int, int] | None = None, shown: Iterable[Observation] = ()
+    ) -> tuple[Observation, ...]:
+        """``died``: the key of the line of the first failure; ``shown``: what tools printed, which fills gaps."""
+        for one in shown:
+            self._seen.setdefault(one.name, one)
+        if (platform := self._seen.get("host.platform")) is not None and platform.value == "rocm":
+            self._seen.pop("host.gpu.sm", None)  # check_env calls "9.4" the capability of a gfx942
         for variable, value, line in self._variables.known(died):
             self._note(f"env.{variable}", value, line)
         if self._last_ranks:

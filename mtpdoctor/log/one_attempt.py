@@ -12,6 +12,7 @@ from mtpdoctor.log.event_patterns import Weight
 from mtpdoctor.log.events import RawEvent
 from mtpdoctor.log.observe import Observer
 from mtpdoctor.log.server_args import parse_server_args
+from mtpdoctor.log.shown import OF_ONE_LAUNCH, shown_by_tools
 from mtpdoctor.log.stages import ROUTER_UP, WORKER_UP, stage_of_stack, stage_of_traceback
 from mtpdoctor.log.survival import goes_on, outlived_by
 from mtpdoctor.log.tracelines import is_record
@@ -23,8 +24,10 @@ def build_attempt(
     spans: Sequence[Span],
     items: Sequence[Item],
     lines: Sequence[Line],
+    earlier: Sequence[Line] = (),
 ) -> Attempt:
-    """The attempt made of ``items`` and ``lines`` (both in order, of these spans only)."""
+    """The attempt made of ``items`` and ``lines`` (both in order, of these spans only). What tools show of the machine in
+    ``earlier`` lines holds for it too."""
     marks = _marks(items)
     ready = next((i.line for i in items if i.what == "ready"), None)
     batches = [i.line for i in items if i.what == "batch"]
@@ -43,6 +46,10 @@ def build_attempt(
     observer = Observer()
     for line in lines:
         observer.feed(line)
+    tools = [
+        *shown_by_tools(lines),
+        *(one for one in shown_by_tools(earlier) if one.name not in OF_ONE_LAUNCH),
+    ]
     shown = [(i.text, i.line) for i in items if i.text is not None]
     text, command = best_command(shown, _arguments(items)) or (None, None)
     return Attempt(
@@ -51,7 +58,7 @@ def build_attempt(
         last=(spans[-1].file, spans[-1].last),
         marks=tuple(marks),
         events=events,
-        observations=observer.finish(min((e.line.key for e in events if e.fatal), default=None)),
+        observations=observer.finish(min((e.line.key for e in events if e.fatal), default=None), tools),
         command=command,
         ready=ready,
         stage=_reached(events, marks),

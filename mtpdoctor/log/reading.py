@@ -14,6 +14,7 @@ from mtpdoctor.log import command_line as _command_line
 from mtpdoctor.log import event_patterns as _event_patterns
 from mtpdoctor.log import events as _events
 from mtpdoctor.log import observe as _observe
+from mtpdoctor.log import shown as _shown
 from mtpdoctor.log import stages as _stages
 from mtpdoctor.log import traceback as _traceback
 from mtpdoctor.log.events import RawEvent
@@ -40,6 +41,7 @@ _MARKERS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(_command_line.LITERALS, (4, 60)),
     **dict.fromkeys(_event_patterns.LITERALS, (2, 6)),
     **dict.fromkeys(_traceback.LITERALS, (3, 60)),
+    **_shown.LITERALS,
 }
 _MARKERS["checkpoint shards:"] = (0, 0)
 _FEW = _event_patterns.FREQUENT | {"checkpoint shards:", "Capture ", "is free", "NVIDIA_", "device_name="}
@@ -158,6 +160,8 @@ def _launches(lines: Sequence[Line], events: Sequence[RawEvent], files: Sequence
                 mine,
                 [i for i in items if _within(i.anchor, mine)],
                 [x for x in lines if _within(x, mine)],
+                # only the last attempt is asked for more than its course
+                [x for x in lines if not _within(x, mine)] if total > 1 and index == total - 1 else (),
             )
         )
     return launches

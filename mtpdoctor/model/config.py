@@ -95,6 +95,12 @@ def read_model(path: str | Path, *, weights: bool = True) -> ModelFacts:
     return with_weights(facts, folder) if weights else facts
 
 
+def model_of(raw: dict[str, Any], where: str) -> ModelFacts:
+    """The facts of a config.json that is at hand as text, without its folder."""
+    quantization, problems = read_quantization(raw, text_config(raw), None)
+    return _facts(where, raw, quantization, problems)
+
+
 def _missing(given: Path, file: Path) -> UserError:
     if os.path.islink(file):
         return UserError(

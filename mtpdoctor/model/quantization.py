@@ -21,7 +21,7 @@ PLAIN = Quantization(None, (), {})
 
 
 def read_quantization(
-    raw: Mapping[str, Any], text: Mapping[str, Any], folder: Path
+    raw: Mapping[str, Any], text: Mapping[str, Any], folder: Path | None
 ) -> tuple[Quantization, tuple[str, ...]]:
     """The checkpoint's quantization and what is malformed in its description."""
     config = raw.get("quantization_config")
@@ -29,7 +29,7 @@ def read_quantization(
         config = text.get("quantization_config")
     if config is None:
         config = raw.get("compression_config")
-    if config is None:
+    if config is None and folder is not None:
         config, problem = _standalone(folder)
         if problem:
             return PLAIN, (problem,)

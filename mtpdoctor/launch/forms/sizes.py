@@ -21,3 +21,12 @@ def kubernetes_size(text: str) -> str:
     """``16Gi`` for the same."""
     size = docker_size(text)
     return size if size[-1].isdigit() else f"{size[:-1]}{size[-1].upper()}i"
+
+
+_GIB = {"": 2**-30, "k": 2**-20, "m": 2**-10, "g": 1.0, "t": 1024.0}
+
+
+def gib_of(text: str) -> float | None:
+    """GiB of either; None where it is no size."""
+    m = _SIZE.match(text)
+    return float(m[1]) * _GIB[m[2].lower()] if m is not None else None
