@@ -57,7 +57,7 @@ def _in_force(edit: Edit, facts: Facts, release: Release | None) -> bool:
     if edit.op is EditOp.ENV:
         return edit.value is not None and _same(facts.look(f"env.{edit.name}"), edit.value)
     if edit.op not in (EditOp.SET, EditOp.ADD):
-        return False
+        return _container_has(edit, facts)
     spec = flag_table(release).resolve(edit.name) or flag_table(None).resolve(edit.name)
     if spec is None:
         return False
@@ -70,6 +70,18 @@ def _in_force(edit: Edit, facts: Facts, release: Release | None) -> bool:
         if shown is not None and shown.source is Source.LOG and shown.value is not None:
             return _same(shown.value, wanted)
     return False
+
+
+def _container_has(edit: Edit, facts: Facts) -> bool:
+    """Shared memory of that size or more, or the host's; the host's IPC; the GPUs."""
+    if edit.op in (EditOp.SHM_SIZE, EditOp.IPC) and facts.look("container.ipc") == "host":
+        return edit.op is EditOp.SHM_SIZE or edit.value == "host"
+    if edit.op is EditOp.SHM_SIZE and isinstance(size := facts.look("container.shm_size"), str):
+        from mtpdoctor.launch.forms.sizes import gib_of
+
+        have, wanted = gib_of(size), gib_of(edit.value or "")
+        return size == "unlimited" or (have is not None and wanted is not None and have >= wanted)
+    return edit.op is EditOp.GPUS and _same(facts.look("container.gpus"), edit.value)
 
 
 def _same(have: object, wanted: str | None) -> bool:

@@ -40,6 +40,7 @@ def diagnosed(
     diagnosis = _for_this_build(known(cause, consequences, case, knowledge), cause, case, knowledge, reading)
     diagnosis = _with_versions(diagnosis, cause, case, knowledge)
     diagnosis = _each_once(_as_shown(diagnosis, cause, case, knowledge, reading, attempt))
+    diagnosis = _held_against_the_log(diagnosis, cause, attempt)
     return _with_needs(diagnosis, case, attempt)
 
 
@@ -55,6 +56,14 @@ def _each_once(diagnosis: Diagnosis) -> Diagnosis:
 
     fixes = once(diagnosis.fixes)
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
+
+
+def _held_against_the_log(diagnosis: Diagnosis, cause: Cause, attempt: Attempt) -> Diagnosis:
+    if not any(one.name.startswith(("host.", "model.weights")) for one in attempt.observations):
+        return diagnosis
+    from mtpdoctor.diagnose.shown import as_shown  # few logs show what tools print
+
+    return as_shown(diagnosis, cause, attempt)
 
 
 def _with_needs(diagnosis: Diagnosis, case: Case, attempt: Attempt) -> Diagnosis:

@@ -56,6 +56,7 @@ LITERALS = (
         for name in ("torch", "transformers", "sgl-kernel", "sglang-kernel", "flashinfer-python", "triton")
     ),
     *_CLOSE,
+    "Package  ",
     "which is incompatible",
     "has requirement ",
     ", which is not installed",
@@ -77,6 +78,7 @@ _KNOWN = frozenset(name.lower().replace("_", "-") for name in NAMES)
 _VERSION = r"\d+(?:\.\w+)+(?:[+!-][\w.]+)?"
 _BUILD = lazy(r"^#\d+ (?:\[[^\]]*\] )?(?:\d+\.\d+ )?")  # of docker build
 _TABLE = lazy(rf"^\s*(?:\[conda\] |[│|] ?)?([A-Za-z][\w.-]*)(\s+|\s*[│|]\s*)({_VERSION})(?:\s+(\S.*))?$")
+_HEAD = lazy(r"^Package\s+Version(?:\s+Editable project location|\s+Location)?(?:\s+Installer)?\s*$")
 _FREEZE = lazy(rf"^\s*(?:\+ |~ |\[(?:pip3?|conda)\] )?([A-Za-z][\w.-]*)(?:\[[\w,-]*\])?==({_VERSION})\s*$")
 _REPORT = lazy(rf"^\s*([A-Za-z][\w -]*?)\s*: ({_VERSION}|Module Not Found)\s*$")
 _OF_TRANSFORMERS = lazy(
@@ -122,10 +124,11 @@ class PackageLines:
     ``log.built_with.NAME`` is the version that a package was built with in an environment of its own, ``log.built`` that package.
     """
 
-    __slots__ = ("_building", "_shown")
+    __slots__ = ("_building", "_listing", "_shown")
 
     def __init__(self) -> None:
         self._building = False  # between pip's build dependencies and what it built
+        self._listing = False  # under the head of pip's table: every row is a distribution
         self._shown: str | None = None  # the distribution that ``pip show`` speaks of
 
     def feed(self, text: str) -> Iterator[tuple[str, object, bool]]:
@@ -138,6 +141,7 @@ class PackageLines:
             self._building = False
         yield from self._shown_by_pip(body)
         yield from self._asks(body)
+        yield from self._listed(body)
         for name, version in _said(body):
             yield from self._have(name, version)
         if "==" in body and (command := _COMMAND.search(body)) is not None:
@@ -157,6 +161,15 @@ class PackageLines:
                 yield f"log.built_with.{plain}", version, False
             return
         yield f"host.package.{plain}", version, fills
+
+    def _listed(self, body: str) -> Iterator[tuple[str, object, bool]]:
+        if self._listing and not body.startswith("---"):
+            row = _TABLE.match(body)
+            self._listing = row is not None
+            if row is not None and canonical(row[1]) not in _KNOWN:
+                yield from self._have(row[1], row[3])
+        elif body.startswith("Package ") and _HEAD.match(body) is not None:
+            self._listing = True
 
     def _shown_by_pip(self, body: str) -> Iterator[tuple[str, object, bool]]:
         if body.startswith("Name: "):

@@ -1,0 +1,74 @@
+"""What a log shows of the machine confirms a cause, and speaks against fixes that would change nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from own_knowledge import own_knowledge
+
+from mtpdoctor.diagnose.engine import diagnose
+from mtpdoctor.log.reading import reading_from_text
+
+SHM = "Error while creating shared memory segment /dev/shm/nccl-warp (size 9637888)\n"
+NCCL = (
+    "[2026-02-02 10:00:00 TP1] Scheduler hit an exception: Traceback (most recent call last):\n"
+    '  File "/opt/warp/sglang/srt/managers/scheduler.py", line 2900, in run_scheduler_process\n    s = Scheduler(\n'
+    "torch.distributed.DistBackendError: NCCL error in: X.cpp:2251, unhandled system error (run with NCCL_DEBUG=INFO for details)\n"
+    "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\nLast error:\n"
+)
+SERVER = "lmsysorg/sglang:v0.5.9 python3 -m sglang.launch_server --model-path M --tp 2\n"
+
+
+def first(text: str) -> Any:
+    knowledge = own_knowledge()
+    return diagnose(reading_from_text(text, knowledge.literals), knowledge).diagnoses[0]
+
+
+def edits(found: Any) -> list[str]:
+    return [f"{e.op.value} {e.value}" for fix in found.fixes for e in fix.edits]
+
+
+def test_shared_memory_is_made_larger_where_it_is_small() -> None:
+    assert edits(first(f"$ docker run --gpus all {SERVER}{NCCL}{SHM}"))[0] == "shm-size 32g"
+
+
+def test_shared_memory_is_never_made_smaller() -> None:
+    for given in ("--shm-size 64g", "--shm-size=32gb", "--ipc=host"):
+        found = first(f"$ docker run --gpus all {given} {SERVER}{NCCL}{SHM}")
+        assert found.rule == "MTP0520"
+        assert "shm-size 32g" not in edits(found)
+        assert any("rm -f /dev/shm" in line for fix in found.fixes for line in fix.run)
+
+
+def test_a_large_dev_shm_that_the_log_shows_is_full_not_small() -> None:
+    found = first(
+        f"shm  64G  64G  0  100% /dev/shm\n$ python3 -m sglang.launch_server --model-path M --tp 2\n{NCCL}{SHM}"
+    )
+    assert "shm-size 32g" not in edits(found)
+    assert "Remove what ended servers left" in found.fixes[0].title
+    assert any("/dev/shm" in line.text and "64G" in line.text for line in found.evidence)
+
+
+LIST = "Package   Version\n--------- -------\n{name}   1.2.3\nsglang    0.5.9\n"
+MISSING = (
+    "$ python -m sglang.launch_server --model-path M\nTraceback (most recent call last):\n"
+    '  File "/opt/warp/lib/python3.12/site-packages/sglang/launch_server.py", line 29, in <module>\n    import {name}\n'
+    "ModuleNotFoundError: No module named '{name}'\n"
+)
+
+
+def test_a_missing_module_that_is_installed_is_another_pythons() -> None:
+    found = first(LIST.format(name="partial_json_parser") + MISSING.format(name="partial_json_parser"))
+    assert "/opt/warp/bin/python -m pip install" in " ".join(found.fixes[0].run)
+    assert "line 3" in found.cause
+
+
+def test_what_was_installed_behind_the_failure_is_no_sign_of_that() -> None:
+    text = MISSING.format(name="orjson") + "$ pip install orjson\nSuccessfully installed orjson-1.2.3\n"
+    assert "another Python" not in first(text).cause
+    assert any("pip install orjson" in line for line in first(text).fixes[0].run)
+
+
+def test_a_missing_module_that_no_list_shows_is_installed() -> None:
+    found = first(LIST.format(name="tqdm") + MISSING.format(name="orjson"))
+    assert any("pip install orjson" in line for line in found.fixes[0].run)
