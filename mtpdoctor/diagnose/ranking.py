@@ -63,6 +63,7 @@ _GIVES_UP = (
     "Try the other ",
     "Tensor parallelism over the same GPUs",
     "Change what the failing check looks at: remove",
+    "Look at the settings that the message speaks of",
 )
 _END = lazy(r"[:(,;<]| - | --|\d")
 
@@ -89,7 +90,7 @@ def ranked(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
 
 
 def _named_first(fixes: list[Fix]) -> list[Fix]:
-    """What the message names goes before the first fix that gives something up, or guesses at what it is about."""
+    """What the message names goes before the first fix that gives something up, guesses at what it is about or leaves it open."""
     at = next((n for n, f in enumerate(fixes) if f.title.startswith(_GIVES_UP)), len(fixes))
     named = [f for f in fixes[at:] if f.title.startswith(_NAMED) and not _allows(f)]
     return [*fixes[:at], *named, *(f for f in fixes[at:] if f not in named)]

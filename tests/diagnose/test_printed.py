@@ -50,6 +50,10 @@ def ways(text: str) -> list[str]:
         ("SGLANG_NPU_USE_MLAPO must be enabled for it", ["env SGLANG_NPU_USE_MLAPO 1"]),
         ("Please reduce --max-running-requests.", ["Lower --max-running-requests"]),
         ("Increase --chunked-prefill-size to at least 8192.", ["set --chunked-prefill-size 8192"]),
+        ("Raise --mem-fraction-static above 0.912 (the least is 0.9113).", ["set --mem-fraction-static 0.92"]),
+        ("Lower --mem-fraction-static below 0.85.", ["set --mem-fraction-static 0.84"]),
+        ("Raise --max-running-requests above 16.", ["set --max-running-requests 17"]),
+        ("Raise --mem-fraction-static above 0.99.", ["Raise --mem-fraction-static (here 0.88)"]),
     ],
 )  # fmt: skip
 def test_what_is_told(text: str, said: list[str]) -> None:

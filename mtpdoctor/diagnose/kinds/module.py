@@ -33,7 +33,7 @@ def module_remedies(match: Match, case: Case) -> list[Remedy]:
     pinned = next((n for n in names if n in release.pins), None)
     known_here = pinned is not None and case.release is not None
     if package.missing is not None and package.missing.holds(case.release):
-        first = _of_row(package.missing, release, case)
+        first = remedy_of_row(package.missing, release, case)
     else:
         first = install_remedy(module, pinned or names[-1], case)
         if not named and not known_here and not package.known:
@@ -53,7 +53,8 @@ def _asked_elsewhere(match: Match) -> bool:
     return own or _PACKAGE.search(last) is not None
 
 
-def _of_row(missing: Missing, release: ReleaseFacts, case: Case) -> Remedy:
+def remedy_of_row(missing: Missing, release: ReleaseFacts, case: Case) -> Remedy:
+    """What the table of packages says to do where the module is missing."""
     return Remedy(
         title=missing.title,
         safety=Safety.MANUAL,

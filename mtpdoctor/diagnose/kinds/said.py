@@ -12,6 +12,7 @@ from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.flags import FlagSpec, FlagTable, flag_table
+from mtpdoctor.sglang.help import explain_choice
 from mtpdoctor.sglang.options import same_option
 from mtpdoctor.sglang.releases import release_facts
 
@@ -101,6 +102,7 @@ _REFUSES = lazy(
 _LISTS = lazy(
     r"(?i)\b(?:only|one of|must be|choose|allowed|expected|among)\b|(?<!not )(?<!not currently )(?<!not yet )\bsupported\b"
 )
+_OF_THE_MODEL = frozenset({"tool_call_parser", "reasoning_parser", "chat_template"})
 _NO_VALUE = frozenset({"true", "false", "none", "auto"})
 _CHOICE = lazy(r"[\w-]+")
 # What a tensor is like, where C++ code stands and who the peer of a connection is, in a message: no settings of the launch.
@@ -300,13 +302,31 @@ def _edit(named: Asked, text: str, case: Case) -> Remedy | None:
 
 
 def _listed(spec: FlagSpec, text: str, case: Case) -> str | None:
-    """The first choice that a message naming several of them lists, other than the one in force."""
+    """The choice to take of those that a message lists, other than the one in force: what the typed one is called here or
+    comes closest to it, else the first. What a model decides (parsers) by the model's name, else none."""
     if _LISTS.search(text) is None:
         return None
     words = set(_CHOICE.findall(text))
     listed = [str(c) for c in spec.choices or () if str(c) in words and str(c) != "auto"]
-    now = {str(case.facts.look(f"{kind}.{spec.dest}")) for kind in ("flag", "arg")}
-    return next((c for c in listed if c not in now), None) if len(listed) > 1 else None
+    typed = case.facts.look(f"flag.{spec.dest}")
+    now = {str(typed), str(case.facts.look(f"arg.{spec.dest}"))}
+    free = [c for c in listed if c not in now]
+    if len(listed) < 2 or not free:
+        return None
+    if typed not in (UNKNOWN, None, True, False) and str(typed) not in listed:
+        meant = explain_choice(spec.name, str(typed), case.release, free).edits
+        if meant and meant[0].value in free:
+            return meant[0].value
+    if spec.dest in _OF_THE_MODEL:
+        return next((c for c in free if _is_of_model(c, case)), None)
+    return free[0]
+
+
+def _is_of_model(choice: str, case: Case) -> bool:
+    """Does the model's name begin as a parser's does ("qwen3" of Qwen/Qwen3-8B)?"""
+    path = case.facts.look("arg.model_path")
+    name = _flat(str(path).rstrip("/").rpartition("/")[2]) if path not in (UNKNOWN, None) else ""
+    return len(choice) > 3 and name.startswith(_flat(choice))
 
 
 def _here(spec: FlagSpec, case: Case) -> str:

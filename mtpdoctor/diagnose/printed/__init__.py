@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.failures import PEER_ENDED, chain
+from mtpdoctor.diagnose.kinds.module import remedy_of_row
 from mtpdoctor.diagnose.kinds.said import in_short
 from mtpdoctor.diagnose.printed.installs import named_packages, pip_commands, required_versions
 from mtpdoctor.diagnose.printed.options import Told, told
@@ -184,7 +185,9 @@ def _installs(sentence: str, case: Case) -> Iterator[Remedy]:
         if module is None:
             continue
         missing = package_of(module).missing
-        if missing is None or not missing.holds(case.release):
+        if missing is not None and missing.holds(case.release):
+            yield remedy_of_row(missing, release_facts(case.release), case)
+        else:
             command = f"pip install {_distribution(module, case)}"
             yield Remedy(f"Do as the log says: {command}", Safety.MANUAL, why, run=(command,), risk=risk)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from math import ceil, floor, inf
 from typing import Any
 
 from mtpdoctor.diagnose.named_options import Named, is_setting, is_word, named_in, number, usable, value_after
@@ -21,6 +22,11 @@ _EXPLICIT = lazy(
 )
 _AT_LEAST = lazy(
     r"^[`'\"]?\s*(?:to )?(?:be )?(?:at least|>=|at most|<=|no more than|no less than|up to|=|to)\s*(?P<number>\d+(?:\.\d+)?)\b(?!\.?\d)"
+)
+# A bound that the value itself may not take: "Raise --x above 0.912".
+_BEYOND = lazy(
+    r"^[`'\"]?\s*(?:to )?(?:be )?(?:(?P<above>above|over|more than|greater than|larger than|higher than|beyond|>)"
+    r"|below|under|less than|smaller than|lower than|<)\s*(?P<number>\d+(?:\.\d+)?)\b(?!\.?\d)"
 )
 # What stands between a verb and a name that it does not speak of.
 _TURNS = lazy(
@@ -286,12 +292,29 @@ def _option(
         least = _AT_LEAST.match(sentence[end:])
         if least is not None and (wanted := usable(spec, least["number"], _is_value)) is not None:
             return EditTemplate("set", spec.name, wanted), end + least.end()
+        bound = _BEYOND.match(sentence[end:])
+        if bound is not None and (bound["above"] is None) == less and (wanted := _beyond(bound, spec)):
+            return EditTemplate("set", spec.name, wanted), end + bound.end()
         example = _EXAMPLE.search(sentence, end)
         now = number(_look("arg", spec, facts))
         for other in _NUMBER.findall(example["values"]) if example else ():
             if now is not None and ((float(other) < now) if less else (float(other) > now)):
                 return EditTemplate("set", spec.name, other), example.end()  # type: ignore[union-attr]
     return None, end
+
+
+def _beyond(bound: re.Match[str], spec: FlagSpec) -> str:
+    """The nearest value on the other side of a bound: of shares the next hundredth, a share stays between 0 and 1."""
+    step, limit = (1 if bound["above"] else -1), float(bound["number"])
+    if spec.type == "int":
+        value = int(limit) + step if limit == int(limit) or step > 0 else int(limit)
+        return str(value) if value > 0 else ""
+    if spec.type != "float":
+        return ""
+    hundredths = limit * 100
+    value = floor(hundredths + 1e-9) + 1 if step > 0 else ceil(hundredths - 1e-9) - 1
+    inside = 0 < value < (100 if limit < 1 else inf)
+    return f"{value / 100:g}" if inside else ""
 
 
 def _to_look_at(spec: FlagSpec, verb: str, facts: Facts) -> str:
