@@ -66,6 +66,7 @@ GENERATORS = (
     "backend-part",
     "value",
     "versions",
+    "native-library",
 )
 
 _ID = lazy(r"MTP[0-9]{4}$")

@@ -26,6 +26,7 @@ _GENERATED = {
     "callee": "Remedies are computed: the first later release whose caller and callee fit together, where both are SGLang's own.",
     "value": "Remedies are computed: the option's value written as JSON, or its numbers without commas.",
     "host-cache": "Remedies are computed: a --hicache-size that fits into the host's memory for all ranks of a node.",
+    "native-library": "Remedies are computed: what brings the library - a build for this CUDA, pip's package, the system's.",
     "versions": "Remedies are computed: the packages that the failure lies in or between, in the versions that the release asks for.",
     "third-party": "Remedies are computed: the version that the release asks for where the log shows another; what keeps SGLang from using the package that failed.",
     "module": "Remedies are computed: the package that the module comes from, as the release in use asks for it.",

@@ -29,6 +29,7 @@ _SHAPES: Mapping[str, Mapping[str, tuple[type, type]]] = {
     "flags.json": {"releases": (list, str), "flags": (dict, list), "fields": (dict, list)},
     "options.json": {"groups": (list, list), "moves": (dict, list), "values": (dict, dict), "foreign": (dict, dict)},
     "other_parsers.json": {"router": (list, str), "diffusion": (dict, list)},
+    "native_libraries.json": {"libraries": (dict, dict)},
     "packages.json": {"modules": (dict, dict), "companions": (dict, list), "moving": (list, str)},
     "partners.json": {"groups": (list, dict)},
     "pins.json": {"releases": (list, str), "pins": (dict, list)},

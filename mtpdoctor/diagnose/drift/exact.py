@@ -101,7 +101,8 @@ def cuda_major(case: Case) -> str | None:
 
 
 def _exact(fix: Fix, pins: Mapping[str, str], cuda: str | None, blamed: Sequence[str], case: Case) -> Fix:
-    run = [_line(line, pins, cuda, case) for line in fix.run]
+    meant = _OF_CUDA.search(fix.title) is not None  # the title names the one for a certain CUDA
+    run = [_line(line, pins, None if meant else cuda, case) for line in fix.run]
     if not any(_INSTALL.search(line) for line in run) and any("pip check" in line for line in run):
         names = _meant(fix, pins, blamed)
         wanted = [shlex.quote(name + pins[name]) for name in names if name != "sglang"][:_MOST]

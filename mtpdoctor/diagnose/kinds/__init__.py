@@ -95,6 +95,10 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.backend_part import backend_part_remedies
 
         return backend_part_remedies(match, case)
+    if generator == "native-library":
+        from mtpdoctor.diagnose.kinds.native_library import native_library_remedies
+
+        return native_library_remedies(match, case)
     raise ValueError(f"no generator {generator!r}")
 
 
