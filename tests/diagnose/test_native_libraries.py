@@ -60,6 +60,13 @@ def test_the_kernel_package_has_its_own_builds() -> None:
     assert "sgl-kernel" in fixes("libcudart.so.12", "sgl_kernel", TORCH_13)[0][1]
 
 
+def test_a_line_that_names_no_package_speaks_of_the_kernels_builds_first() -> None:
+    text = "SGLang version 0.5.9\n[sgl_kernel] CRITICAL: Could not load any common_ops library!\n- ImportError: libcudart.so.12: cannot open shared object file: No such file or directory\n"
+    knowledge = own_knowledge()
+    found = diagnose(reading_from_text(text, knowledge.literals), knowledge).diagnoses[0]
+    assert "kernel package" in found.fixes[0].title
+
+
 def test_the_version_that_torch_asks_for() -> None:
     assert any("nvidia-cudnn-cu12==9.10.2.21" in run for _, run in fixes("libcudnn.so.9", "warp", TORCH_12))
 

@@ -55,6 +55,8 @@ def _of_pip(library: NativeLibrary, asker: str | None, case: Case) -> list[Remed
         beside = library.pip.get(library.cuda)
         told = [_other_build(library, asker, here)]
         return [*told, _beside(library, beside, here)] if beside is not None else told
+    if library.cuda is not None and asker is None and not _is_shown(case):
+        return []  # which of the two is of the wrong CUDA, nothing tells
     cuda = library.cuda or here
     if cuda is None or cuda not in library.pip:
         return []
@@ -120,6 +122,13 @@ def _asker(match: Match) -> str | None:
             if found is not None and found[1] not in _OWN:
                 return found[1]
     return None
+
+
+def _is_shown(case: Case) -> bool:
+    return any(
+        case.facts.look(name) not in (UNKNOWN, None)
+        for name in ("host.torch.cuda_major", "host.package.torch")
+    )
 
 
 def _cuda_here(case: Case) -> str | None:
