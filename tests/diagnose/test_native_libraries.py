@@ -82,3 +82,29 @@ def test_wheels_are_held_against_the_table(tmp_path: Path) -> None:
     assert len(said) == 2
     assert "libcudart.so.14" in said[0]
     assert "libwarp" in said[1]
+
+
+CHAIN = (
+    "$ python -m sglang.launch_server --model-path M\nTraceback (most recent call last):\n"
+    '  File "/o/lib/python3.12/site-packages/sglang/srt/x.py", line 9, in load\n    import gguf\n{inner}\n\n'
+    "The above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n"
+    '  File "/o/lib/python3.12/site-packages/sglang/srt/x.py", line 12, in load\n    raise ImportError(\n'
+    "ImportError: Please install gguf via `pip install gguf` to use it.\n"
+)
+
+
+def told_to_install(inner: str) -> bool:
+    knowledge = own_knowledge()
+    found = diagnose(reading_from_text(CHAIN.format(inner=inner), knowledge.literals), knowledge).diagnoses[0]
+    assert found.root.body.startswith(inner[:30])
+    return any(line.strip() == "pip install gguf" for fix in found.fixes for line in fix.run)
+
+
+def test_a_package_that_is_there_and_broken_is_not_to_be_installed() -> None:
+    assert told_to_install("ModuleNotFoundError: No module named 'gguf'")
+    for inner in (
+        "ImportError: /o/lib/gguf/eng.so: undefined symbol: _ZN3c104cuda9SetDeviceEab",
+        "ImportError: /lib/x86_64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by /o/lib/gguf/eng.so)",
+        "ImportError: libwarp.so.3: cannot open shared object file: No such file or directory",
+    ):
+        assert not told_to_install(inner)

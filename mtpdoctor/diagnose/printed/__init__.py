@@ -56,6 +56,11 @@ class Printed:
     of_a_list: tuple[Fix, ...]
 
 
+_BROKEN = lazy(
+    r"undefined symbol|cannot open shared object file|version `(?:GLIBC|GLIBCXX|CXXABI)_|file too short|invalid ELF header|wrong ELF class|static TLS"
+)
+
+
 def printed_fixes(cause: Cause, case: Case, knowledge: Knowledge, *, around: bool) -> Printed:
     """At most ``MOST`` of each, the root's own message first; ``around``: the lines beside it too."""
     own, listed = _texts(cause, case, around)
@@ -134,13 +139,17 @@ def _around(cause: Cause, case: Case) -> list[Line]:
 
 def _remedies(texts: list[str], case: Case) -> Iterator[Remedy]:
     table, known = flag_table(case.release), release_facts(case.release).env
+    # A package that is there and cannot be loaded: whoever asks to install it had only seen that the import failed.
+    broken = bool(texts) and _BROKEN.search(texts[0]) is not None
     for text in texts:
         if meant := _MEANT.search(text):
             yield _keyword(meant["was"], meant["meant"])
         for sentence in sentences(text):
             for way in told(sentence, table, case.facts, known):
                 yield _of_way(way)
-            yield from _installs(sentence, case)
+            for remedy in _installs(sentence, case):
+                if not broken or text == texts[0] or any(line.startswith("apt-get") for line in remedy.run):
+                    yield remedy
 
 
 def _of_list(texts: list[str], own: list[str], case: Case) -> Iterator[Remedy]:
