@@ -144,6 +144,8 @@ def _fix(
     if safety == Safety.SAFE.value and (why := unsure(edits, facts, case.release)) is not None:
         safety = Safety.RISKY.value
         notes.append(f"the GPU is not known: {why}")
+    if safety == Safety.SAFE.value and evaluate_by_name(remedy.when, facts, captures) is None:
+        safety = Safety.RISKY.value  # whether it helps at all is open: the note says on what that hangs
     if filled.missing and remedy.edits:
         notes.append(f"not known here: {', '.join(filled.missing)}")
         safety = Safety.MANUAL.value

@@ -37,7 +37,9 @@ _PROMPTED = lazy(rf"^\s*(?:\[[^\]\s]*\]\s*)?(?:(?P<trace>{TRACE})|{PROMPT}|[\w.~
 _SEPARATOR = lazy(
     r"[:=]\s*|[\])>|+$#%❯➜,;]\s+|[\[`'\"(]|^\s*-\s+|!(?=[\w/.~])|\b(?i:command|cmd|line|with|run(?:ning)?|exec(?:uting)?|launch(?:ing)?|start(?:ing)?)\s+|└─\s*\d+\s+"
 )
-_NAMED = lazy(r"^\s*ExecStart=\{.*?argv\[\]=|^\s*(?:\w+_)?(?:command|cmd|cmdline|args|argv)\s*=\s*")
+_NAMED = lazy(
+    r"^\s*ExecStart=(?:\{.*?argv\[\]=|[-@:+!|]*(?=[/\w]))|^\s*(?:\w+_)?(?:command|cmd|cmdline|args|argv)\s*=\s*"
+)
 _HINT = lazy(
     r"(?i)\b(?:try|e\.g\.|example|instead|should|recommend\w*|usage|hint|suggest\w*|(?:can|could|may|to) (?:be )?(?:use|run|start|launch)\w*)\b"
 )

@@ -17,10 +17,12 @@ from mtpdoctor.log import observe as _observe
 from mtpdoctor.log import shown as _shown
 from mtpdoctor.log import stages as _stages
 from mtpdoctor.log import traceback as _traceback
+from mtpdoctor.log.attempts import Item
 from mtpdoctor.log.events import RawEvent
 from mtpdoctor.log.one_attempt import build_attempt
 from mtpdoctor.log.pasted import announces, as_printed
 from mtpdoctor.log.quoted import unquoted
+from mtpdoctor.log.restarts import is_cut_off, told_before
 from mtpdoctor.log.scan import ScannedLog, scan
 from mtpdoctor.log.source import LogSource, open_source
 from mtpdoctor.log.tracelines import is_frame
@@ -104,12 +106,20 @@ def _read(sources: Sequence[LogSource], literals: Iterable[str]) -> LogReading:
 def reading_of(hits: Hits, files: Sequence[FileInfo], notes: Sequence[str] = ()) -> LogReading:
     """The reading of scanned files. ``hits`` must have been asked for the markers too."""
     lines, events = _Reader(hits, files).run()
-    launches = _launches(lines, events, files)
+    launches, restarted = _launches(lines, events, files)
     said = list(notes)
     if len(launches) > 1:
-        last = launches[-1]
         said.append(
-            f"the log holds {len(launches)} launch attempts; the last one counts (from line {last.first[1]})"
+            f"the log holds {len(launches)} launch attempts; the last one counts "
+            f"(from line {launches[-1].first[1]})"
+        )
+        earlier = told_before(launches)
+        if earlier is not None:
+            said.append(earlier)
+    if restarted is not None:
+        said.append(
+            f"the log ends while the server is being started once more (from line {restarted}); "
+            "the launch before that counts"
         )
     return LogReading(
         files=tuple(files),
@@ -131,7 +141,10 @@ def _is_sglang(lines: Sequence[Line], launches: Sequence[Attempt]) -> bool:
     )
 
 
-def _launches(lines: Sequence[Line], events: Sequence[RawEvent], files: Sequence[FileInfo]) -> list[Attempt]:
+def _launches(
+    lines: Sequence[Line], events: Sequence[RawEvent], files: Sequence[FileInfo]
+) -> tuple[list[Attempt], int | None]:
+    """The launches, and the line from which on one more begins that the log tells nothing of."""
     inside: set[tuple[int, int, int]] = set()
     for event in events:
         node = event.traceback
@@ -149,6 +162,15 @@ def _launches(lines: Sequence[Line], events: Sequence[RawEvent], files: Sequence
         starts = [1, *(n for n in _attempts.boundaries(own) if n > 1)]
         ends = [*(n - 1 for n in starts[1:]), max(info.line_count, 1)]
         spans.append([Span(number, a, b) for a, b in zip(starts, ends, strict=True)])
+    launches = _built(spans, items, lines)
+    if not is_cut_off(launches):
+        return launches, None
+    kept = [s[:-1] if len(s) == len(launches) else s for s in spans]
+    return _built(kept, items, lines), launches[-1].first[1]
+
+
+def _built(spans: Sequence[Sequence[Span]], items: Sequence[Item], lines: Sequence[Line]) -> list[Attempt]:
+    """The launches of these spans (per file, its launches)."""
     total = max((len(s) for s in spans), default=0)
     launches = []
     for index in range(total):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mtpdoctor.case import Case
 from mtpdoctor.facts import Source
 from mtpdoctor.memory.arguments import as_number
-from mtpdoctor.memory.cache import Cell, token_cell
+from mtpdoctor.memory.cache import Cell, counts_draft, token_cell
 from mtpdoctor.memory.launch import Launch
 from mtpdoctor.memory.needs import (
     CONTEXT_GIB,
@@ -46,6 +46,13 @@ class Budget:
     parts: RankWeights | None
 
     @property
+    def counted(self) -> bool:
+        """Does the release count the draft inside --mem-fraction-static?"""
+        if self.cell is not None:
+            return self.cell.counted
+        return self.launch.has_draft and counts_draft(self.launch)
+
+    @property
     def outside(self) -> float:
         """What has to find room outside of weights and pools, and outside of --mem-fraction-static."""
         table = self.pools.request_table / GIB if self.pools else 0.0
@@ -68,7 +75,7 @@ class Budget:
             return self.left
         pools = self.pools
         inside = (pools.kv + pools.state + pools.spec_state) / GIB
-        if self.cell is not None and self.cell.counted:
+        if self.counted:
             inside += pools.draft_kv / GIB
         after = self.after if self.after is not None else self.before - self.weights
         return after - inside - self.outside
@@ -98,7 +105,9 @@ def make_budget(
     after = None if noisy else seen.after
     if after is None and before is not None and held is not None:
         after = before - held - (0.0 if seen.before is None else LIBRARIES_GIB)
-    if after is not None and cell is not None and cell.counted:
+    if after is not None and (
+        cell.counted if cell is not None else launch.has_draft and counts_draft(launch)
+    ):
         after -= drafted
     left = None
     if after is not None and before is not None and launch.fraction is not None:

@@ -16,6 +16,7 @@ from mtpdoctor.records import dataclass, replace
 
 USEFUL_TOKENS = 4096  # of a KV pool that can serve a prompt; less only where the context is shorter
 USEFUL = 0.08  # of the memory: a KV pool that is worth the further GPUs
+BLIND = 0.03  # of the memory: for the pools of a model that is not known
 _HIGHEST = 0.97  # no share above it leaves the allocator room
 
 
@@ -50,7 +51,7 @@ def find_limits(
     most = most_fraction(budget, automatic)
     hopeless = least is not None and (least > _HIGHEST or (most is not None and least > most))
     if least is not None and most is not None and not hopeless:
-        best = _best(least, most, automatic)
+        best = _best(least, most, automatic, 0.0 if budget.cell is not None else BLIND)
     return Limits(
         least=least,
         most=most,
@@ -73,10 +74,10 @@ def _automatic_works(automatic: float | None, least: float | None, most: float |
     return least <= (automatic if automatic is not None else PLAIN_FRACTION) <= most + 0.005
 
 
-def _best(least: float, most: float, automatic: float | None) -> float:
-    """SGLang's own value where it works; else well between the bounds, for the pool is to be of use."""
+def _best(least: float, most: float, automatic: float | None, beyond: float) -> float:
+    """SGLang's own value where it is ``beyond`` the least; else well between the bounds, for the pool is to be of use."""
     plain = automatic if automatic is not None else PLAIN_FRACTION
-    wanted = plain if plain >= least else least + 0.6 * (most - least)
+    wanted = plain if plain >= least + beyond else least + 0.6 * (most - least)
     wanted = min(wanted, most)
     return _down(wanted, 2) if _down(wanted, 2) >= least else max(_down(wanted), least)
 

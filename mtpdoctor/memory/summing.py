@@ -153,8 +153,7 @@ def _terms(budget: Budget, seen: Printed) -> list[Term]:
     )
     out.append(Term("weights", budget.weights, how, seen.weights))
     if launch.has_draft:
-        counted = budget.cell is not None and budget.cell.counted
-        how = f"{'inside' if counted else 'beside'} --mem-fraction-static in {launch.release}"
+        how = f"{'inside' if budget.counted else 'beside'} --mem-fraction-static in {launch.release}"
         if budget.draft_copies > 0.01:
             how += f"; {budget.draft_copies:.2f} more until it shares the target's embedding"
         known = bool(budget.draft_weights) or seen.draft_weights is not None

@@ -119,8 +119,7 @@ def _pool_gib(budget: Budget) -> float:
     pools = budget.pools
     if pools is None:
         return 0.0
-    counted = budget.cell is not None and budget.cell.counted
-    return (pools.kv + pools.state + pools.spec_state + (pools.draft_kv if counted else 0.0)) / 2**30
+    return (pools.kv + pools.state + pools.spec_state + (pools.draft_kv if budget.counted else 0.0)) / 2**30
 
 
 def _fits_idle(budget: Budget) -> bool:
