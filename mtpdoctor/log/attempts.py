@@ -155,13 +155,14 @@ def boundaries(items: Sequence[Item]) -> list[int]:
                 states.clear()
             state = states[group] = _State()
             since = []
-        since.append(item.what)
+        told = item.event is not None and bool(_SUPERVISOR.search(group))
+        since.append("supervised" if told else item.what)
         _note(item, state)
         if item.event is not None and _SUPERVISOR.search(group) and state.ended:
             for other in states.values():
                 other.ended = True
-    if out and set(since) <= {"container", "warning", "command", "described"}:
-        out.pop()  # a restart (or a command written below the log) that nothing is known of yet
+    if out and set(since) <= {"container", "warning", "command", "described", "supervised"}:
+        out.pop()  # a restart (or a command written below the log) of which the program itself says nothing
     return out
 
 

@@ -297,6 +297,19 @@ def test_systemd_restarts_under_new_process_ids() -> None:
     assert len(reading.attempts) == 1 and outcome(reading) == "failed"
 
 
+def test_systemd_gives_up_after_a_restart_that_wrote_nothing() -> None:
+    said = (
+        "Failed at step CHDIR spawning /opt/venv/bin/python: No such file or directory",
+        "Main process exited, code=exited, status=200/CHDIR",
+        "Failed with result 'exit-code'.",
+        "Scheduled restart job, restart counter is at 5.",
+        "Start request repeated too quickly.",
+        "Failed with result 'start-limit-hit'.",
+    )
+    text = "".join(f"Nov 12 10:00:06 gpu1 systemd[1]: sglang.service: {line}\n" for line in said)
+    assert len(reading_from_text(text).attempts) == 1
+
+
 def node(rank: int, *last: str) -> str:
     ranks = f"TP{8 * rank}"
     return "".join(
