@@ -136,6 +136,16 @@ def test_commands_of_rules_get_the_versions_and_the_cuda_of_this_launch() -> Non
     assert "sgl-kernel==0.3.21" in commands(without) and "torch==2.9.1" in commands(without)
 
 
+def test_what_the_shell_puts_into_a_command_gets_no_version() -> None:
+    found = first(
+        "flashinfer.jit.core.MissingJITCacheError: JIT compilation is disabled via FLASHINFER_DISABLE_JIT environment variable",
+        (OWN, f"{SITE}/flashinfer/jit/core.py:build"),
+        "0.5.16",
+    )
+    install = next(run for fix in found["fixes"] for run in fix["run"] if "pip install" in run)
+    assert "==$(pip show flashinfer-python | sed " in install
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _INSTALL = lazy(r"\bpip3? install\b")
 _NEWER = lazy(r"\s(?:--upgrade|-U|--pre)\b")
 _WORD = lazy(r"(?<=\s)(['\"]?)([A-Za-z][\w.-]*)(\[[\w,-]*\])?(==(?:PINNED|VERSION|X\.Y\.Z))?\1(?=\s|$)")
+_SHELL = lazy(r"((?<=\s)\S*\$\([^)]*\)\S*)")
 _COMMENT = lazy(r"\s+#[^\n]*$")
 _LOOKS = lazy(r"pip3? (?:check|list|show)\b|importlib\.metadata|^python3? -c|^grep |check_env")
 _OF_CUDA = lazy(r"\bnvidia-([a-z-]+?)-cu1[23]\b")
@@ -143,7 +144,11 @@ def _line(line: str, pins: Mapping[str, str], cuda: str | None, case: Case) -> s
         return line
     head, mark, tail = line.partition("install ")
     code, comment = _split_comment(tail)
-    exact = _WORD.sub(lambda m: _pinned(m[1], m[2], m[3] or "", m[4], pins), " " + code)[1:]
+    parts = _SHELL.split(" " + code)  # what the shell puts in is left as it is: "x==$(pip show y | ...)"
+    parts[::2] = [
+        _WORD.sub(lambda m: _pinned(m[1], m[2], m[3] or "", m[4], pins), part) for part in parts[::2]
+    ]
+    exact = "".join(parts)[1:]
     if exact == code:
         return line
     return head + mark + exact + ("" if "pins" in comment or "kernel" in comment else comment)
