@@ -50,6 +50,7 @@ def run_learn(args: argparse.Namespace) -> int:
     from mtpdoctor.sglang.learn import load_releases, update
     from mtpdoctor.sglang.learn_dangling import learn_dangling, write_dangling
     from mtpdoctor.sglang.learn_frames import learn_frames, write_frames
+    from mtpdoctor.sglang.learn_optional import learn_optional, write_optional
     from mtpdoctor.sglang.learn_symbols import learn_symbols, write_symbols
     from mtpdoctor.sglang.store import sort_releases
 
@@ -67,6 +68,7 @@ def run_learn(args: argparse.Namespace) -> int:
     write_symbols(folder, {release: learn_symbols(tree) for release, tree in by_release.items()})
     known = load_releases(folder)
     _learn_code(folder, by_release, frozenset(name for item in known.values() for name in item.fields))
+    write_optional(folder, {release: learn_optional(tree) for release, tree in by_release.items()})
     write_dangling(folder, {release: learn_dangling(tree) for release, tree in by_release.items()})
     rules = _rules()
     _search(folder, by_release, rules)

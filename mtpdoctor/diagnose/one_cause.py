@@ -196,6 +196,7 @@ def _for_this_build(
     )
     if not _is_known(cause):
         from mtpdoctor.diagnose.native import frames_at_death
+        from mtpdoctor.diagnose.odd_values import odd_fixes
         from mtpdoctor.diagnose.other_parsers import serves_diffusion
         from mtpdoctor.diagnose.ranking import ranked
         from mtpdoctor.diagnose.suspects import with_suspects
@@ -213,7 +214,9 @@ def _for_this_build(
                 ),
             )
         # What a rule knows of this very failure keeps its order.
-        fixes = with_suspects(ranked(fixes), cause, case, knowledge, frames_at_death(cause, reading))
+        odd = odd_fixes(cause, case, knowledge)
+        rest = tuple(fix for fix in ranked(fixes) if fix.edits not in {f.edits for f in odd})
+        fixes = with_suspects((*odd, *rest), cause, case, knowledge, frames_at_death(cause, reading))
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 

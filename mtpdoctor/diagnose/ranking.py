@@ -51,8 +51,14 @@ _GUESSED = (
     "Upgrade SGLang, something else changed",
 )
 _SAID = ("Do as the message says", "Do as the log says")
-# What the message itself names: before giving up the feature, or a guess at it.
-_NAMED = ("Do as the message says", "Take a value that the message lists", "Start both servers with the same")
+# What the message itself names, and what keeps a feature: before giving it up, or a guess at it.
+_NAMED = (
+    "Do as the message says",
+    "Take a value that the message lists",
+    "Start both servers with the same",
+    "Load the draft model without",
+    "Read the draft model by",
+)
 _GIVES_UP = (
     "Serve without",
     "Leave ",

@@ -64,6 +64,7 @@ GENERATORS = (
     "tensor-name",
     "callee",
     "backend-part",
+    "optional-name",
     "value",
     "versions",
     "native-library",

@@ -22,6 +22,7 @@ _GENERATED = {
     "block": "Remedies are computed: the splits that give whole quantization blocks, by the sizes in the message.",
     "own-import": "Remedies are computed: the first later and the last earlier release whose files fit together, and the options that lead to the import.",
     "tensor-name": "Remedies are computed: what the name of the tensor tells, and the first later release whose loader treats it otherwise.",
+    "optional-name": "Remedies are computed: what the missing name comes from, and the ways round it.",
     "backend-part": "Remedies are computed: the attention backends whose classes have the part in this release.",
     "callee": "Remedies are computed: the first later release whose caller and callee fit together, where both are SGLang's own.",
     "value": "Remedies are computed: the option's value written as JSON, or its numbers without commas.",

@@ -50,6 +50,7 @@ def test_learning_prints_what_changed(tmp_path, capsys):
         "sites.json.gz",
         "symbols.json.gz",
         "dangling.json",
+        "optional.json",
         "verified.json",
         "architectures.json",
     }

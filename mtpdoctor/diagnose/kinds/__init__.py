@@ -99,6 +99,10 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.native_library import native_library_remedies
 
         return native_library_remedies(match, case)
+    if generator == "optional-name":
+        from mtpdoctor.diagnose.kinds.optional_name import optional_remedies
+
+        return optional_remedies(match, case)
     raise ValueError(f"no generator {generator!r}")
 
 

@@ -41,17 +41,17 @@ def third_party_remedies(match: Match, case: Case) -> list[Remedy]:
     platform = case.facts.look("host.platform")
     if isinstance(platform, str) and row.only and platform not in row.only:
         remedies.append(_uninstall(package, platform, case))
-    remedies += _ways(match, row.ways, package, case)
+    remedies += ways_round(match, package, case)
     refuses_gpu = match.traceback is not None and _OF_GPU.search(match.traceback.message) is not None
     if pinned is None and not remedies and row.plugin is None and not refuses_gpu:
         remedies += package_remedies(match, case)
     return remedies
 
 
-def _ways(match: Match, ways: tuple[Way, ...], package: str, case: Case) -> list[Remedy]:
+def ways_round(match: Match, package: str, case: Case) -> list[Remedy]:
     """The package's ways round it. A library of kernels serves several layers: what another layer than the failing
     one computes with is left as it is, and the failing layer's own choices come in its place."""
-    used = backend_of(match)
+    ways, used = package_of(package).ways, backend_of(match)
     other = [w for w in ways if used is not None and _dest(w) in LAYERS and _dest(w) != used.dest]
     taken = backend_remedies(match, case) if other and used is not None else []
     return [
