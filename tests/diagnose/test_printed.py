@@ -225,3 +225,18 @@ def test_what_the_rule_says_to_mislead_is_not_offered() -> None:
     assert said.rule == "MTP0701" and "--mem-fraction-static" in (said.misleading or "")
     assert said.fixes[0].title == "Free the GPU - stop the other process that holds its memory"
     assert not any("--mem-fraction-static" in fix.title for fix in said.fixes)
+
+
+def test_a_warning_of_what_is_outdated_is_no_remedy() -> None:
+    log = """\
+[2026-01-01 10:00:00] sglang version 0.5.18
+/x/torch/cuda/__init__.py:61: FutureWarning: The warp package failed its deprecation. Please install nvidia-ml-py instead.
+Traceback (most recent call last):
+  File "/x/sglang/srt/warp.py", line 9, in go
+    raise ValueError(x)
+ValueError: the warp core is cold
+"""
+    knowledge = load_knowledge()
+    report = diagnose(reading_from_text(log, knowledge.literals), knowledge)
+    assert report.diagnoses
+    assert not any("nvidia-ml-py" in fix.title for d in report.diagnoses for fix in d.fixes)

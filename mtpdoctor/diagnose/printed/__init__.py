@@ -43,6 +43,7 @@ _TROUBLE = lazy(
     r"(?i)\b(?:fail(?:ed|ure|s)?|error|cannot|could not|unable|fatal|work ?around|not installed)\b"
 )
 _LISTED = lazy(r"\s*\d+\. (?:set|disable|try|use|reduce|lower) ")  # below SOLUTIONS
+_OUTDATED = lazy(r"\b(?:Future|(?:Pending)?Deprecation)Warning\b")  # of what works still
 _MEMORY = lazy(r"(?i)out of memory|not enough memory|OutOfMemory|\bOOM\b|memory capacity")
 _MEMORY_OPTIONS = frozenset({"--mem-fraction-static", "--cuda-graph-max-bs", "--cuda-graph-max-bs-decode"})
 
@@ -133,6 +134,7 @@ def _around(cause: Cause, case: Case) -> list[Line]:
         and line.stream == root.stream
         and line.rank in (None, rank)
         and not is_other_text(line.body)
+        and not _OUTDATED.search(line.body)
         and (not is_record(line) or _TROUBLE.search(line.body))
     ]
 
