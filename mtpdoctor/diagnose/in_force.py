@@ -55,7 +55,12 @@ def chosen_again(edits: Sequence[Edit], before: Case, fixed: LaunchDocument, kno
 
 def _in_force(edit: Edit, facts: Facts, release: Release | None) -> bool:
     if edit.op is EditOp.ENV:
-        return edit.value is not None and _same(facts.look(f"env.{edit.name}"), edit.value)
+        have = facts.look(f"env.{edit.name}")
+        if (
+            edit.value is not None and ":" in edit.value
+        ):  # settings with names of their own: case and signs count
+            return have == edit.value
+        return edit.value is not None and _same(have, edit.value)
     if edit.op not in (EditOp.SET, EditOp.ADD):
         return _container_has(edit, facts)
     spec = flag_table(release).resolve(edit.name) or flag_table(None).resolve(edit.name)

@@ -23,6 +23,16 @@ def left(edit: Edit, facts: Facts) -> bool:
         (Edit(EditOp.ENV, "NCCL_DEBUG", "INFO"), {"env.NCCL_DEBUG": "WARN"}, True),
         (Edit(EditOp.ENV, "SGLANG_USE_AITER", "0"), {"env.SGLANG_USE_AITER": "false"}, False),
         (Edit(EditOp.ENV, "SGLANG_USE_AITER", "0"), {}, True),
+        (
+            Edit(EditOp.ENV, "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+            {"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:true"},
+            True,
+        ),
+        (
+            Edit(EditOp.ENV, "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+            {"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+            False,
+        ),
         (Edit(EditOp.SET, "--attention-backend", "triton"), {"flag.attention_backend": "triton"}, False),
         (Edit(EditOp.SET, "--attention-backend", "triton"), {"flag.attention_backend": "fa3"}, True),
         (Edit(EditOp.ADD, "--disable-cuda-graph", None), {"flag.disable_cuda_graph": True}, False),
