@@ -376,7 +376,9 @@ class Observer:
     ) -> tuple[Observation, ...]:
         """``died``: the key of the line of the first failure; ``shown``: what tools printed, which fills gaps."""
         for one in shown:
-            self._seen.setdefault(one.name, one)
+            known = self._seen.get(one.name)
+            if known is None or str(one.value).startswith(f"{known.value}+"):  # lists leave "+cu128" out
+                self._seen[one.name] = one
         if (platform := self._seen.get("host.platform")) is not None and platform.value == "rocm":
             self._seen.pop("host.gpu.sm", None)  # check_env calls "9.4" the capability of a gfx942
         for variable, value, line in self._variables.known(died):

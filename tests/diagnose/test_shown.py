@@ -16,6 +16,7 @@ NCCL = (
     "torch.distributed.DistBackendError: NCCL error in: X.cpp:2251, unhandled system error (run with NCCL_DEBUG=INFO for details)\n"
     "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.\nLast error:\n"
 )
+LAUNCH = "$ python -m sglang.launch_server --model-path M --tp 2\n"
 SERVER = "lmsysorg/sglang:v0.5.9 python3 -m sglang.launch_server --model-path M --tp 2\n"
 
 
@@ -72,3 +73,33 @@ def test_what_was_installed_behind_the_failure_is_no_sign_of_that() -> None:
 def test_a_missing_module_that_no_list_shows_is_installed() -> None:
     found = first(LIST.format(name="tqdm") + MISSING.format(name="orjson"))
     assert any("pip install orjson" in line for line in found.fixes[0].run)
+
+
+NO_GPU = "RuntimeError: No accelerator (CUDA, XPU, HPU, NPU) is available.\n"
+
+
+def test_a_torch_without_a_gpu_is_replaced_by_the_one_for_the_releases_cuda() -> None:
+    asked = '$ python -c "import torch; print(torch.__version__, torch.version.cuda)"\n2.9.1+cpu None\n'
+    for release, index in (("0.5.7", "whl/cu128"), ("0.5.16", "whl/cu130")):
+        text = f"SGLang version {release}\n{LAUNCH}{NO_GPU}{asked}"
+        assert any(index in line for line in first(text).fixes[0].run)
+
+
+def test_a_driver_for_cuda_12_sees_no_gpu_with_torch_for_13() -> None:
+    smi = "| NVIDIA-SMI 570.195.03     Driver Version: 570.195.03     CUDA Version: 12.8     |\n"
+    found = first(f"SGLang version 0.5.16\n{smi}{LAUNCH}RuntimeError: No CUDA GPUs are available\n")
+    assert "570.195.03" in found.fixes[0].title
+    found = first(f"SGLang version 0.5.9\n{smi}{LAUNCH}RuntimeError: No CUDA GPUs are available\n")
+    assert not any("570.195.03" in fix.title for fix in found.fixes)
+
+
+def test_as_many_gpus_as_ranks_are_shown() -> None:
+    ordinal = (
+        "[2026-02-02 10:00:00 TP3] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/opt/warp/sglang/srt/model_executor/model_runner.py", line 700, in init_torch_distributed\n    set_device(3)\n'
+        "torch.AcceleratorError: CUDA error: invalid device ordinal\n"
+    )
+    shown = "".join(f"GPU {n}: NVIDIA H20 (UUID: GPU-{n})\n" for n in range(4))
+    enough = first(f"{shown}{LAUNCH.replace('--tp 2', '--tp 4')}{ordinal}")
+    assert "sees fewer than the 4 GPUs" in enough.fixes[0].title
+    assert edits(first(f"{shown}{LAUNCH.replace('--tp 2', '--tp 8')}{ordinal}"))[0] == "set 4"

@@ -42,9 +42,12 @@ def asked_of_torch(lines: Sequence[Line]) -> Iterator[Observation]:
         elif asked and ((m := _TORCH.match(body)) or (m := _ONLY_TORCH.match(body))):
             asked = False
             yield Observation("host.package.torch", m[1], line)
-            if m.lastindex == 2 and m[2] != "None":
-                yield Observation("host.torch.cuda", m[2], line)
-                yield Observation("host.torch.cuda_major", int(m[2].partition(".")[0]), line)
+            if m.lastindex == 2:
+                cuda = m[2] if m[2] != "None" else None  # a build without
+                yield Observation("host.torch.cuda", cuda, line)
+                yield Observation(
+                    "host.torch.cuda_major", int(cuda.partition(".")[0]) if cuda else None, line
+                )
         elif body and "Warning" not in body and not body.startswith(("import ", "warnings")):
             asked = False
 
