@@ -22,11 +22,13 @@ LABELS_4 = sorted((DATA / "h200_logs_4").glob("*.json"))
 LABELS_5 = sorted((DATA / "h200_logs_5").glob("*.json"))
 # Recorded from 0.5.23 beside an older torch: model folders, new options, variables, packages.
 LABELS_6 = sorted((DATA / "h200_logs_6").glob("*.json"))
+# Recorded from 0.5.15.post1: checkpoints and folders with real weights, each with one fault.
+LABELS_7 = sorted((DATA / "h200_logs_7").glob("*.json"))
 
 
 @pytest.mark.parametrize(
     "label",
-    LABELS + LABELS_2 + LABELS_3 + LABELS_4 + LABELS_5 + LABELS_6,
+    LABELS + LABELS_2 + LABELS_3 + LABELS_4 + LABELS_5 + LABELS_6 + LABELS_7,
     ids=lambda p: f"{p.parent.name[10:]}{p.stem}",
 )
 def test_recorded_launch(label: Path) -> None:
