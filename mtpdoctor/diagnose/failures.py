@@ -127,8 +127,8 @@ def last_resort(attempt: Attempt, silent: set[Key]) -> Failure | None:
 
 
 _ECHO = lazy(
-    r"\bframe #\d+: |\*\*\* (?:SIG\w+|Signal|Aborted|Process received|Check failure)|^\s*(?:Fatal Python error: (?:Aborted|Segmentation fault)"
-    r"|(?:.* )?Aborted(?: \(core dumped\))?\s*$)"
+    r"\bframe #\d+: |\*\*\* (?:SIG\w+|Signal|Aborted|Process received|Check failure)|^(?:\s*Fatal Python error: (?:Aborted|Segmentation fault)"
+    r"|(?:.*\s)?Aborted(?: \(core dumped\))?\s*$)"
 )
 
 

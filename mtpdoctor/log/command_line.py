@@ -50,7 +50,7 @@ _NOT_COMMAND = lazy(
 )
 # What a program that tells of a command writes behind it.
 _TAIL = lazy(
-    r"\s+\(code=\w+.*$|\s+;\s+ignore_errors=.*$|\s+[\w./-]+\.(?:py|go|rs|cc|cpp):\d+\s*$|\s*\[repeated \d+x across cluster\].*$"
+    r"(?<!\s)\s+\(code=\w+.*$|(?<!\s)\s+;\s+ignore_errors=.*$|(?<!\s)\s+[\w./-]+\.(?:py|go|rs|cc|cpp):\d+\s*$|\s*\[repeated \d+x across cluster\].*$"
     r"|\s+(?:failed|exited|died|terminated)(?: with\b| due\b|[.!]?$).*$|'?\s+returned non-zero.*$|,?\s*\(?pid[=: ]\s*\d+.*$"
 )
 _MORE = lazy(r"^\s*>\s+")  # the shell's prompt on a continuation line

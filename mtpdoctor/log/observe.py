@@ -203,7 +203,9 @@ def release_in(text: str) -> str | None:
 
 
 # The classes that SGLang says it does not have; several stand in a list.
-_LACKED = lazy(r"Model architectures \[([^\]]+)\] are not supported|(\w+) has no SGlang implementation and")
+_LACKED = lazy(
+    r"Model architectures \[([^\]]+)\] are not supported|(?<!\w)(\w{1,120}) has no SGlang implementation and"
+)
 # Images that are built every day from the development branch.
 _DEVELOPMENT = lazy(
     r"\b((?:rocm/sgl-dev|lmsysorg/sglang(?:-\w+)?|quay\.io/ascend/sglang):(?:[\w.-]*-20\d{6}[\w.-]*|(?:nightly|dev|main)[\w.-]*))"

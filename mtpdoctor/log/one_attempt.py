@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mtpdoctor.log.attempts import Item
@@ -13,6 +13,7 @@ from mtpdoctor.log.events import RawEvent
 from mtpdoctor.log.observe import Observer
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.shown import OF_ONE_LAUNCH, shown_by_tools
+from mtpdoctor.log.shown.elsewhere import Launched, elsewhere, launched
 from mtpdoctor.log.stages import ROUTER_UP, WORKER_UP, stage_of_stack, stage_of_traceback
 from mtpdoctor.log.survival import goes_on, outlived_by
 from mtpdoctor.log.tracelines import is_record
@@ -43,15 +44,23 @@ def build_attempt(
     healthy = sorted([m.line for m in marks] + batches, key=lambda x: x.key)
     shutdown = _shutdown(raw, ready)
     events = tuple(_weigh(raw, marks, healthy, batches, shutdown, ready))
-    observer = Observer()
-    for line in lines:
-        observer.feed(line)
-    tools = [
-        *shown_by_tools(lines),
-        *(one for one in shown_by_tools(earlier) if one.name not in OF_ONE_LAUNCH),
-    ]
     shown = [(i.text, i.line) for i in items if i.text is not None]
-    text, command = best_command(shown, _arguments(items)) or (None, None)
+    arguments = _arguments(items) or {}
+    text, command = best_command(shown, arguments or None) or (None, None)
+    launch = launched(text, arguments.get("model_path"), arguments.get("speculative_draft_model_path"))
+    here = _of_this_launch(lines, launch)
+    observer = Observer()
+    for line in here:
+        observer.feed(line)
+    quoted = _quoted(events, ready, batches)
+    tools = [
+        *(one for one in shown_by_tools(here) if not quoted(one.line)),
+        *(
+            one
+            for one in shown_by_tools(_of_this_launch(earlier, launch))
+            if one.name not in OF_ONE_LAUNCH and not quoted(one.line)
+        ),
+    ]
     return Attempt(
         index=index,
         first=(spans[0].file, spans[0].first),
@@ -67,6 +76,32 @@ def build_attempt(
         command_text=text,
         served=batches[-1] if batches else None,
     )
+
+
+def _of_this_launch(lines: Sequence[Line], launch: Launched) -> Sequence[Line]:
+    away = elsewhere(lines, launch)
+    return [line for line in lines if line.key not in away] if away else lines
+
+
+def _quoted(events: Sequence[Event], ready: Line | None, batches: Sequence[Line]) -> Callable[[Line], bool]:
+    """Is a line what a source file or a request holds, and not what a tool printed?"""
+    source: set[tuple[int, int, int]] = set()
+    for event in events:
+        node = event.traceback
+        while node is not None:
+            for before, line in zip(node.lines, node.lines[1:], strict=False):
+                if before.body.lstrip().startswith('File "') and line.body.startswith("    "):
+                    source.add(line.key)
+            node = node.inner
+    died = min((event.line.key for event in events if event.fatal), default=None)
+    end = died or (batches[-1].key if batches else None)
+
+    def is_quoted(line: Line) -> bool:
+        if ready is not None and end is not None and (line.file, line.stream) == (ready.file, ready.stream):
+            return line.key in source or ready.key < line.key < end
+        return line.key in source
+
+    return is_quoted
 
 
 def _arguments(items: Sequence[Item]) -> Mapping[str, Any] | None:

@@ -85,17 +85,19 @@ _OF_TRANSFORMERS = lazy(
     rf"^- `?(transformers|Huggingface_hub|PyTorch|Safetensors)`? version(?: \([^)]*\))?: ({_VERSION})"
 )
 _CONFLICT = lazy(
-    r"([A-Za-z0-9][\w.-]*) (\d\S*) (?:requires|has requirement) ([\w.-]+)(?:\[[\w,-]*\])?([^;`]{0,80}?)(?:;.{0,200}?)?, "
-    r"but you have ([\w.-]+) (\d\S*?)(?: which is incompatible)?\.?\s*$"
+    r"(?<![\w.-])([A-Za-z0-9][\w.-]{0,80}) (\d\S{0,40}) (?:requires|has requirement) ([\w.-]{1,80})(?:\[[\w,-]{0,80}\])?([^;`]{0,80}?)(?:;.{0,200}?)?, "
+    r"but you have ([\w.-]{1,80}) (\d\S{0,40}?)(?: which is incompatible)?\.?\s*$"
 )
 _LACKING = lazy(
-    r"([A-Za-z0-9][\w.-]*) (\d\S*) requires ([\w.-]+)(?:\[[\w,-]*\])?[^,]{0,200}, which is not installed"
+    r"(?<![\w.-])([A-Za-z0-9][\w.-]{0,80}) (\d\S{0,40}) requires ([\w.-]{1,80})(?:\[[\w,-]{0,80}\])?[^,]{0,200}, which is not installed"
 )
 _UV_CONFLICT = lazy(
     r"package `([\w.-]+)` requires `([\w.-]+?)((?:[=<>!~]=?|===)[^`;]{1,80})(?:;[^`]*)?`, but `(\d[\w.+!-]*)` is installed"
 )
-_INSTALLED = lazy(r"([A-Za-z0-9][A-Za-z0-9_.-]*?)-(\d+(?:\.\d+)*[\w.+]*)(?=\s|$)")
-_SATISFIED = lazy(rf"Requirement already satisfied: ([\w.-]+).* in .*\(({_VERSION})\)\s*$")
+_INSTALLED = lazy(
+    r"(?<!\S)([A-Za-z0-9][A-Za-z0-9_.-]{0,80}?)-(\d{1,9}(?:\.\d{1,9}){0,9}[\w.+]{0,40})(?=\s|$)"
+)
+_SATISFIED = lazy(rf"Requirement already satisfied: ([\w.-]{{1,80}})(?![\w.-]).*\(({_VERSION})\)\s*$")
 _COMMAND = lazy(
     r"(?:^\s*(?:RUN |Step \d+/\d+ : RUN |\++ )|[#$%>] |&& |-l?c['\", ]{1,5}).{0,300}?\b(?:uv )?pip3? install (.+?)(?: && | ; |; |\|\|?|$)"
 )
@@ -105,7 +107,7 @@ _USED = lazy(r"\bTransformers version (\d+(?:\.\d+)+\w*)")
 _TORCHAO = lazy(r"incompatible torch version (\d\S*) for torchao version (\d\S*)")
 _OF_TORCH = lazy(r"Current Environment: PyTorch (\d\S*) \| CuDNN (\d[\d.]*)")
 _TOO_OLD = lazy(
-    r"\b([\w-]+) is installed with version (\d\S*), which is less than the minimum required version (\d[\w.]*\w)"
+    r"(?<![\w-])([\w-]{1,80}) is installed with version (\d\S{0,40}), which is less than the minimum required version (\d[\w.]{0,40}\w)"
 )
 _NO_SUCH = lazy(r"No matching distribution found for ([\w.-]+)")
 _BUILT = lazy(r"Successfully built ([\w.-]+)")

@@ -16,7 +16,7 @@ LEAST = 2  # failures of one kind in a row, before a launch that has not failed 
 def is_cut_off(launches: Sequence[Attempt]) -> bool:
     """Did the last launch begin as those before it, which failed, and does the log end before it can tell how it ends?
 
-    So where its errors are tracebacks (or a usage text) that the end of the log cuts short, at places where the one before failed, and where it has shown none yet
+    So where its errors are tracebacks (or a usage text) that the end of the log cuts short, at places where one before failed, and where it has shown none yet
     but at least two launches before it failed alike, at a stage that it has not passed.
     """
     if len(launches) < 2:
@@ -29,11 +29,9 @@ def is_cut_off(launches: Sequence[Attempt]) -> bool:
         return False
     fatal = [e for e in last.events if e.fatal]
     if fatal:
-        seen = {place for event in before.events for place in _frames(event)}
-        if not all(seen.issuperset(_frames(event)) for event in fatal):
-            return False
-        own, whole = _exceptions(last), _exceptions(before)
-        return all(_has_no_end(event) for event in fatal) or own < whole
+        if all(_has_no_end(event) for event in fatal):  # different failures may take turns
+            return any(_failed_at(one, fatal) for one in launches[:-1] if _failure(one) is not None)
+        return _failed_at(before, fatal) and _exceptions(last) < _exceptions(before)
     if last.marks and all(m.stage is Stage.ARGPARSE for m in last.marks):
         return True
     if _furthest(last) > _furthest(before):
@@ -61,6 +59,12 @@ def _failure(attempt: Attempt) -> Event | None:
     fatal = [e for e in attempt.events if e.fatal and not _has_no_end(e)]
     telling = (e for e in fatal if e.kind not in (EventKind.EXIT, EventKind.SIGNAL))
     return next(telling, next(iter(fatal), None))
+
+
+def _failed_at(launch: Attempt, fatal: Sequence[Event]) -> bool:
+    """Did the launch fail at all the places at which these errors did?"""
+    seen = {place for event in launch.events for place in _frames(event)}
+    return all(seen.issuperset(_frames(event)) for event in fatal)
 
 
 def _furthest(attempt: Attempt) -> int:

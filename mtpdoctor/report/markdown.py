@@ -46,7 +46,8 @@ class _Page:
             if view.first.next_steps:
                 yield "### Look next"
                 yield "\n".join(
-                    f"{i}. {prose(s[:1500])}" for i, s in enumerate(view.first.next_steps[:10], 1)
+                    f"{i}. {prose(view.sentence(s)[:1500])}"
+                    for i, s in enumerate(view.first.next_steps[:10], 1)
                 )
 
         if view.stop is not None:

@@ -79,3 +79,11 @@ def test_a_server_that_came_up_in_the_end_is_well() -> None:
     failed, ready = real("port_in_use"), real("ready_dense")
     told = report("\n".join([*failed, *failed, *ready]))
     assert told.outcome == "ready" and not told.diagnoses
+
+
+def test_of_failures_that_take_turns_the_last_that_has_its_end_counts() -> None:
+    one = COMMAND.format(tp=2) + FRAMES.format(a=1, b=2) + "ValueError: no\n"
+    other = COMMAND.format(tp=2) + FRAMES.format(a=3, b=4) + "ValueError: yes\n"
+    reading = reading_from_text(one + other + COMMAND.format(tp=2) + FRAMES.format(a=1, b=2))
+    assert len(reading.attempts) == 2
+    assert any("being started once more" in note for note in reading.notes)

@@ -137,3 +137,75 @@ def test_an_earlier_launch_of_the_same_log_shows_the_machine_too() -> None:
     facts = facts_of(text, died)
     assert facts["host.gpu.count"] == 1
     assert "host.container" not in facts
+
+
+ANSWERS = table(H100, H100)
+AWAY = [
+    ("me@laptop:~$ nvidia-smi\n" + ANSWERS, "me@server:~$ ", "host.gpu.count"),
+    ("$ ssh other nvidia-smi\n" + ANSWERS, "$ ", "host.gpu.count"),
+    ("(base) $ python --version\nPython 3.9.1\n", "(warp) $ ", "host.python.version"),
+    ("(base) $ pip list\nPackage Version\n------- -------\ntorch        2.5.0\n", "(warp) $ ", "host.package.torch"),
+    ("$ cat /m/other/config.json\n" + CONFIG, "$ ", "model.layers"),
+    ("$ ls -l /m/other\ntotal 8\n-rw-r--r-- 1 a a 0 Jan  1 00:00 model.safetensors\n", "$ ", "model.weights_empty"),
+]  # fmt: skip
+MINE = "python -m sglang.launch_server --model-path /m/mine --tp 2\nValueError: warp\n"
+
+
+@pytest.mark.parametrize(("text", "prompt", "name"), AWAY)
+def test_what_is_of_another_machine_python_or_folder_is_none_of_the_launchs(
+    text: str, prompt: str, name: str
+) -> None:
+    assert facts_of(text, prompt + MINE).fact(name) is None
+    same = text.replace("laptop", "server").replace("ssh other ", "").replace("(base)", "(warp)")
+    assert facts_of(same.replace("/m/other", "/m/mine"), prompt + MINE).fact(name) is not None
+
+
+def test_a_container_is_on_the_machine_that_it_was_started_on() -> None:
+    text = "me@server:~$ nvidia-smi\n" + ANSWERS
+    assert facts_of(text, "root@0123456789ab:/# " + MINE)["host.gpu.count"] == 2
+    entered = "me@server:~$ docker exec -it x bash\n"
+    assert facts_of(text + entered, "root@box:/# " + MINE)["host.gpu.count"] == 2
+
+
+def test_a_drafts_config_describes_no_model() -> None:
+    one = CONFIG.replace("Qwen3ForCausalLM", "LlamaForCausalLM").replace("36", "1")
+    draft = MINE.replace("--tp", "--speculative-draft-model-path /m/draft --tp")
+    assert "model.layers" not in facts_of("$ cat config.json\n" + one, "$ " + draft)
+    assert "model.layers" not in facts_of("$ cat /m/draft/config.json\n" + CONFIG, "$ " + draft)
+    assert facts_of("$ cat /m/mine/config.json\n" + CONFIG, "$ " + draft)["model.layers"] == 36
+
+
+@pytest.mark.parametrize(
+    ("head", "size", "gib"),
+    [("1G-blocks", 252, 252.0), ("1B-blocks", 67108864, 0.0625), ("512-blocks", 67108864, 32.0), ("1024-blocks", 65536, 0.0625)],
+)  # fmt: skip
+def test_df_counts_in_the_blocks_that_it_says(head: str, size: int, gib: float) -> None:
+    text = f"Filesystem {head} Used Available Use% Mounted on\ntmpfs {size} 0 {size} 0% /dev/shm\n"
+    assert facts_of(text)["host.shm_gib"] == gib
+
+
+def test_odd_numbers_are_none() -> None:
+    nines = "9" * 5000
+    text = (
+        f"ulimit soft: {nines}\nshm 1.2.3G 0 1.2.3G 0% /dev/shm\nMem: 1.2.3 1 1 1 1 1\nMemTotal: {nines} kB\n"
+        f'  "ShmSize": {nines},\n  "Memory": {nines},\nCPU op-mode(s): 64\nCPU(s): \u00b2\n'
+        + table(("NVIDIA H100", int("9" * 30)))
+    )
+    facts = facts_of(text)
+    names = ("limit.nofile", "shm_gib", "ram_gib", "cpus", "gpu.memory_gib")
+    assert not any(f"host.{name}" in facts for name in names)
+
+
+def test_what_a_request_or_a_source_line_quotes_is_no_fact() -> None:
+    up = (
+        "[2026-01-01 10:00:00] server_args=ServerArgs(model_path='M', tp_size=2)\n"
+        "[2026-01-01 10:00:10] The server is fired up and ready to roll!\n"
+    )
+    died = 'Traceback (most recent call last):\n  File "w.py", line 1, in <module>\n    "ShmSize": 67108864,\nMemoryError: w\n'
+    facts = facts_of("", up + "GPU 0: NVIDIA L4 (UUID: GPU-1)\n" + died)
+    assert "host.gpu.count" not in facts and "host.shm_gib" not in facts
+
+
+def test_a_table_that_the_end_of_the_log_cuts_short_says_nothing_else() -> None:
+    text = ("+---+\n" + ANSWERS + "+---+\n") * 3 + table(H100)
+    assert facts_of("", LAUNCH + text)["host.gpu.count"] == 2

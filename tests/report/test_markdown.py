@@ -166,3 +166,13 @@ def test_a_big_triage_stays_within_an_issue() -> None:
     text = render_triage_markdown(triage(groups=many))
     assert len(text) <= MOST
     assert "3,000 of 3,003 launches failed" in text
+
+
+def test_a_next_step_shows_no_secret(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(
+        "$ python -m sglang.launch_server --model-path M\nTraceback (most recent call last):\n"
+        f'  File "/w/sglang/srt/x.py", line 29, in run\n    token="{TOKEN}"\nOSError: {TOKEN} is gated\n'
+    )
+    main(["diagnose", str(tmp_path / "a.log"), "--format", "markdown"])
+    page = capsys.readouterr().out
+    assert "issues for" in page and TOKEN not in page

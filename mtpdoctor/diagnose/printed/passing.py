@@ -39,7 +39,7 @@ _ASKS = lazy(
 )
 _SHOWS = lazy(r"(?i)\b(?:got|but|found|received|given|currently|current|here|is set to|resolved)\b")
 _CLAUSE = lazy(r"[;.]\s")
-_EQUAL = lazy(rf"(?P<names>{_NAME}(?:\s*==?\s*{_NAME})*)\s*(?:==?|(?:must|should|to) be(?: exactly)?)\s*(?P<value>\d+)\b(?!\.\d)")  # fmt: skip
+_EQUAL = lazy(rf"(?P<names>{_NAME}(?:\s*==?\s*{_NAME}){{0,4}})\s*(?:==?|(?:must|should|to) be(?: exactly)?)\s*(?P<value>\d+)\b(?!\.\d)")  # fmt: skip
 _SUM = lazy(rf"(?P<name>{_NAME})\s*==\s*(?P<other>{_NAME})(?:\s*\+\s*(?P<more>\d+))?")
 _BOUND = lazy(
     rf"(?P<name>{_NAME})\s*(?P<sign><=|>=)\s*(?:(?P<number>\d+)\b|(?P<other>[A-Za-z][\w ]*?)\s*(?:\((?P<shown>\d+)\)|[;,.)]))"

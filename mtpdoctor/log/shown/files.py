@@ -12,7 +12,7 @@ _FILE = lazy(
 )
 _SHARD = lazy(r"-(\d{5})-of-(\d{5})\.")
 _TOTAL = lazy(r"^total \d[\d.]*[KMGT]?\s*$")
-_POINTER = range(100, 200)  # bytes of a Git LFS pointer
+_POINTER = frozenset(map(str, range(100, 200)))  # bytes of a Git LFS pointer
 _FORMATS = {"safetensors": "safetensors", "bin": "bin", "gguf": "gguf", "pt": "bin", "pth": "bin"}
 _NOT_WEIGHTS = ("training_args", "optimizer", "scheduler.", "rng_state", "tokenizer", "adapter_model")
 
@@ -49,7 +49,7 @@ def _told(sizes: dict[str, tuple[str, Line]], whole: bool) -> Iterator[Observati
             yield Observation("model.weights_missing", lacking, first)
     for name, found in (
         ("empty", [line for size, line in sizes.values() if size == "0"]),
-        ("pointers", [line for size, line in sizes.values() if size.isdigit() and int(size) in _POINTER]),
+        ("pointers", [line for size, line in sizes.values() if size in _POINTER]),
     ):
         if found or lacking == 0:  # a part of a listing shows what is wrong, not that all is well
             yield Observation(f"model.weights_{name}", len(found), found[0] if found else first)

@@ -8,7 +8,7 @@ from mtpdoctor.log.types import Line, Observation
 from mtpdoctor.patterns import lazy
 
 _ROW = lazy(r"^\|\s+(\d{1,2})\s+([A-Z][\w .+()/-]{2,60}?)\s+(?:On|Off|N/A)\s+\|\s+[0-9A-F]{8}:[0-9A-F]{2}:")
-_MEMORY = lazy(r"\|\s+(\d+)MiB\s*/\s*(\d+)MiB\s*\|")
+_MEMORY = lazy(r"\|\s+(\d{1,8})MiB\s*/\s*(\d{1,8})MiB\s*\|")
 _MIG = lazy(r"\|\s+(Enabled|Disabled)\s+\|\s*$")
 _LISTED = lazy(
     r"^GPU (\d{1,2}(?:,\s?\d{1,2})*): ((?:NVIDIA|AMD|Tesla|GeForce|Quadro|Radeon|GRID|Instinct)\b[^(\n]{0,60}?)\s*(?:\(UUID: .*)?$"
@@ -24,10 +24,17 @@ def tables(lines: Sequence[Line]) -> Iterator[Observation]:
     sizes: list[float] = []
     migs: set[str] = set()
     row: int | None = None
+    before: Line | None = None
+    most = 0  # rows of a table so far
     for line in (*lines, None):
         body = line.body if line is not None else "NVIDIA-SMI"
+        cut = line is None or (before is not None and line.number > before.number + 1)
+        if cut and len(rows) < most and before is not None and before.body.startswith(("|", "+")):
+            rows = {}  # where the log, or what is read of it, ends amid one more table
+        before = line
         if "NVIDIA-SMI" in body:
             yield from _told(rows, sizes, migs)
+            most = max(most, len(rows))
             rows, sizes, migs, row = {}, [], set(), None
         elif not body.startswith("|"):
             continue

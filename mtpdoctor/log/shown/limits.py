@@ -8,14 +8,14 @@ from mtpdoctor.log.types import Line, Observation
 from mtpdoctor.patterns import lazy
 
 _ROW = lazy(
-    r"^\s*(open files|max locked memory|stack size|max user processes|virtual memory)\s+\((?:(kbytes), )?-\w\)\s+(\d+|unlimited)\s*$"
+    r"^\s*(open files|max locked memory|stack size|max user processes|virtual memory)\s+\((?:(kbytes), )?-\w\)\s+(\d{1,19}|unlimited)\s*$"
 )
 _PROC = lazy(
-    r"^Max (open files|locked memory|stack size|processes|address space)\s+(\d+|unlimited)\s+(?:\d+|unlimited)\s*(?:bytes|files|processes)?\s*$"
+    r"^Max (open files|locked memory|stack size|processes|address space)\s+(\d{1,20}|unlimited)\s+(?:\d{1,20}|unlimited)\s*(?:bytes|files|processes)?\s*$"
 )
 _ASKED = lazy(r"\bulimit -(?:S|H)?([nlsu])\s*$")
-_ANSWER = lazy(r"^(\d+|unlimited)$")
-_SOFT = lazy(r"^ulimit soft: (\d+)\s*$")
+_ANSWER = lazy(r"^(\d{1,19}|unlimited)$")
+_SOFT = lazy(r"^ulimit soft: (\d{1,19})\s*$")
 _NAMES = {
     "open files": "nofile",
     "max locked memory": "memlock",

@@ -7,20 +7,23 @@ from collections.abc import Iterator, Sequence
 from mtpdoctor.log.types import Line, Observation
 from mtpdoctor.patterns import lazy
 
-_DF = lazy(r"^\s*(\S+)\s+(\d[\d.]*)([KMGTP]?)i?\s+(\S+)\s+(\d[\d.]*)([KMGTP]?)i?\s+\d+%\s+/dev/shm\s*$")
-_BLOCKS = lazy(r"\b1([KM])-blocks\b")
-_IN = {"": 2**30, "K": 2**20, "M": 2**10, "G": 1.0, "T": 2**-10, "P": 2**-20}  # units in one GiB
-_FREE = lazy(r"^\s*(Mem|Swap):\s+(\d[\d.]*)([KMGT]?)i?B?\s+(.*)$")
-_LAST = lazy(r"(\d[\d.]*)([KMGT]?)i?B?\s*$")
+_DF = lazy(
+    r"^\s*(\S+)\s+(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)i?\s+(\S+)\s+(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)i?\s+\d+%\s+/dev/shm\s*$"
+)
+_BLOCKS = lazy(r"\b(1[KMGTB]|512|1024)-blocks\b")
+_OF_BLOCK = {"1B": "", "512": "S", "1024": "K"}
+_IN = {"": 2**30, "S": 2**21, "K": 2**20, "M": 2**10, "G": 1.0, "T": 2**-10, "P": 2**-20}  # units in one GiB
+_FREE = lazy(r"^\s*(Mem|Swap):\s+(\d{1,15}(?:\.\d{1,6})?)([KMGT]?)i?B?\s+(.*)$")
+_LAST = lazy(r"^(\d{1,15}(?:\.\d{1,6})?)([KMGT]?)i?B?\s*$")
 _FREE_COMMAND = lazy(r"\bfree\s+-[a-z]*([kmgh])\b")
-_MEMINFO = lazy(r"^\s*(MemTotal|MemAvailable|SwapTotal):\s+(\d+) kB\s*$")
+_MEMINFO = lazy(r"^\s*(MemTotal|MemAvailable|SwapTotal):\s+(\d{1,15}) kB\s*$")
 _OF_MEMINFO = {"MemTotal": "ram_gib", "MemAvailable": "ram_free_gib", "SwapTotal": "swap_gib"}
 _LSCPU = lazy(r"^\s*(Architecture|CPU\(s\)|NUMA node\(s\)):\s+(\S+)\s*$")
 _UNAME = lazy(r"^Linux \S+ (\d+\.\d+\S*) .* (x86_64|aarch64)(?: \S+)? GNU/Linux\s*$")
 _MACHINE = lazy(r"^(x86_64|aarch64)$")
 _OS = lazy(r"^OS: .*\((x86_64|aarch64)\)\s*$")  # collect_env
-_SHM = lazy(r"^\s*\"ShmSize\":\s*(\d+),?\s*$")
-_MEMORY_LIMIT = lazy(r"^\s*\"Memory\":\s*(\d+),?\s*$")
+_SHM = lazy(r"^\s*\"ShmSize\":\s*(\d{1,15}),?\s*$")
+_MEMORY_LIMIT = lazy(r"^\s*\"Memory\":\s*(\d{1,15}),?\s*$")
 _IMAGE = lazy(r"(?:File \"|^|\s)/sgl-workspace/|@[0-9a-f]{12}:")  # of the official image; a container's name
 
 
@@ -28,7 +31,7 @@ def shared_memory(lines: Sequence[Line]) -> Iterator[Observation]:
     block = "K"
     for line in lines:
         if "-blocks" in line.body and (m := _BLOCKS.search(line.body)) is not None:
-            block = m[1]
+            block = _OF_BLOCK.get(m[1], m[1][-1])
         elif "/dev/shm" in line.body and (m := _DF.match(line.body)) is not None:
             yield Observation("host.shm_gib", _gib(m[2], m[3] or block), line)
             yield Observation("host.shm_free_gib", _gib(m[5], m[6] or block), line)
@@ -79,7 +82,7 @@ def processors(lines: Sequence[Line]) -> Iterator[Observation]:
             continue
         if m[1] == "Architecture":
             yield Observation("host.machine", m[2], line)
-        elif m[2].isdigit():
+        elif m[2].isdecimal() and len(m[2]) < 6:
             yield Observation("host.cpus" if m[1] == "CPU(s)" else "host.numa_nodes", int(m[2]), line)
 
 
