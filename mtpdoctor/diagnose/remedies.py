@@ -23,7 +23,7 @@ from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.templates import resolve_remedy
 from mtpdoctor.kb.types import ALWAYS, Match, Remedy, Rule, Safety
 from mtpdoctor.launch.document import LaunchDocument
-from mtpdoctor.launch.types import Edit, Form
+from mtpdoctor.launch.types import Edit, EditOp, Form
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import replace
 from mtpdoctor.release import Release
@@ -46,8 +46,17 @@ def fixes_of(match: Match, case: Case, knowledge: Knowledge) -> tuple[Fix, ...]:
         if fix is not None and all(
             f.command != fix.command or f.title != fix.title for f in certain + conditional
         ):
-            (certain if truth or _keeps_its_place(remedy, case, facts, match) else conditional).append(fix)
+            fits = truth or _keeps_its_place(remedy, case, facts, match)
+            (certain if fits and _has_a_place(fix, case) else conditional).append(fix)
     return tuple(certain + conditional)
+
+
+def _has_a_place(fix: Fix, case: Case) -> bool:
+    """Can its edits be made in the launch that was found? (A container's GPUs cannot where no container is started.)"""
+    of_container = any(
+        e.op in (EditOp.GPUS, EditOp.SHM_SIZE, EditOp.IPC, EditOp.IMAGE_TAG) for e in fix.edits
+    )
+    return not of_container or fix.document is not None or case.document is None
 
 
 def case_for(rule: Rule, case: Case) -> Case:
@@ -176,6 +185,8 @@ def _fix(
     open_points = doubts(fixed, case.lost) if fixed else ()
     safety = Safety.RISKY.value if proof.risks or (open_points and safety == Safety.SAFE.value) else safety
     risks = proof.risks if not open_points or fix.safety != Safety.SAFE.value else (*proof.risks, NOT_EXACT)
+    if fixed is None and safety == Safety.SAFE.value:
+        safety = Safety.MANUAL.value
     if fixed is not None and chosen_again(edits, case, fixed, knowledge):
         return None
     return replace(
