@@ -194,7 +194,11 @@ class _Matcher:
             for line, match, place in self._found(pattern):
                 if place is None and looks(line.body):  # what somebody looked for, not what was found
                     continue
-                captures = {name: text for name, text in match.groupdict().items() if text is not None}
+                captures = {
+                    name: _without_full_stop(text)
+                    for name, text in match.groupdict().items()
+                    if text is not None
+                }
                 yield _root_line(rule.root, line, place), captures, place
 
     def _anywhere(self, pattern: Pattern) -> Line | None:
@@ -391,3 +395,11 @@ def found_in(rule: Rule, text: str) -> bool:
         except (TimeoutError, NotARegex):
             continue
     return False
+
+
+_VERSION_AND_STOP = lazy(r"\d+(?:\.\d+)+\.")
+
+
+def _without_full_stop(text: str) -> str:
+    """``1.78.1.`` at the end of a sentence is the version 1.78.1."""
+    return text[:-1] if text[-1:] == "." and _VERSION_AND_STOP.fullmatch(text) else text

@@ -94,7 +94,7 @@ _RELEASES = tuple(
         rf"\bsglang-{_RELEASE}(?:\+\w+)?\.(?:dist-info|egg-info|tar\.gz)",
         rf"\bsglang-{_RELEASE}-py3",
         rf"lmsysorg/sglang(?:-[a-z0-9]+)*(?::|\S*/sglang:){_RELEASE}",
-        rf"/sglang(?:-[a-z0-9]+)*:{_RELEASE}",
+        rf"(?<!ai-dynamo)/sglang(?:-[a-z0-9]+)*:{_RELEASE}",  # Dynamo counts its images by its own releases
         r"\bsglang(?:[-_][a-z]+)*[-_+:]v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)(?![.]?\d)[\w.+-]*\.(?:sif|sqsh|squashfs|simg|tar)\b",
         rf"(?i)\bsglang[ _]version[:= '\"]+{_RELEASE}",
         rf"^\s*sglang:\s+{_RELEASE}(?:\+[\w.]+)?\s*$",

@@ -58,6 +58,12 @@ def test_a_line_is_matched_with_its_captures(tmp_path: Path) -> None:
     assert found.skipped == ()
 
 
+def test_the_full_stop_behind_a_version_is_no_part_of_it(tmp_path: Path) -> None:
+    known = knowledge(tmp_path, rule_text(r"match: ['code depends on (?P<what>\w+)>=(?P<need>[\d.]+)']"))
+    (found,) = match(known, "the code depends on grpcio>=1.78.1. Please upgrade\n")
+    assert found.captures == {"what": "grpcio", "need": "1.78.1"}
+
+
 def test_every_place_of_a_match_is_told_in_order_once(tmp_path: Path) -> None:
     known = knowledge(tmp_path, rule_text("match: ['first words', 'second words']"))
     found = match(known, "second words\nfirst words\nfirst words and second words\n")

@@ -144,6 +144,7 @@ def test_values_read_off_the_lines() -> None:
         ("sglang-kernel==0.3.1", None),
         ("sgl-kernel==0.3.1", None),
         ("lmsysorg/sglang:latest", None),
+        ("docker run nvcr.io/nvidia/ai-dynamo/sglang-runtime:1.2.0 bash", None),
         ("sglang-router==0.2.1", None),
     ],
 )
