@@ -7,6 +7,7 @@ missing all the same, the server runs in another one.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -132,7 +133,7 @@ def _meets(have: str, spec: str) -> bool:
 
 
 def _same_python(name: str, version: str, diagnosis: Diagnosis) -> Fix:
-    python = _interpreter(diagnosis) or "python3"
+    python = shlex.quote(_interpreter(diagnosis) or "python3")
     plain = version.partition("+")[0]
     return Fix(
         title=f"Install {name} {plain} into the Python that runs the server ({python}), or start the server with the one that has it",

@@ -13,6 +13,7 @@ from mtpdoctor.facts import UNKNOWN, Facts
 from mtpdoctor.kb.condition_source import parse_condition
 from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.backends import kind_facts, rows_for
 from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.options import same_option
@@ -31,6 +32,8 @@ def impossible(edits: Iterable[Edit], facts: Facts, release: Release | None) -> 
         spec = flag_table(release).resolve(edit.name) or flag_table(None).resolve(edit.name)
         if spec is None:
             continue
+        if _is_out_of_range(spec.dest, edit.value):
+            return f"{edit.name} {edit.value}: no release takes such a number"
         for field in same_option(spec.dest):
             for written, why in rows_for(field, edit.value, release):
                 if with_kinds is None:
@@ -38,6 +41,27 @@ def impossible(edits: Iterable[Edit], facts: Facts, release: Release | None) -> 
                 if evaluate(_condition(repr(written), written), with_kinds) is True:
                     return f"{edit.name} {edit.value}: {why}"
     return None
+
+
+# Options that count what there is at least one of, and those that are a part of something.
+_COUNTS = frozenset(
+    ("tp_size", "dp_size", "pp_size", "ep_size", "nnodes", "page_size", "moe_dp_size", "attn_cp_size")
+)
+_PARTS = frozenset(("mem_fraction_static",))
+_NUMBER = lazy(r"(-?\d+)(\.\d+)?")
+_DIGITS = 12
+
+
+def _is_out_of_range(field: str, value: str) -> bool:
+    """A number that a message made up of something else than a setting of this option."""
+    found = _NUMBER.fullmatch(value)
+    if found is None:
+        return False
+    if len(found[1]) > _DIGITS:
+        return True
+    if field in _COUNTS:
+        return float(value) < 1
+    return field in _PARTS and not 0 < float(value) <= 1
 
 
 def unsure(edits: Iterable[Edit], facts: Facts, release: Release | None) -> str | None:

@@ -34,7 +34,7 @@ def _print(fingerprint: Fingerprint) -> dict[str, Any]:
     return {
         "key": fingerprint.key,
         "rule": fingerprint.rule,
-        "parts": [one_line(p) for p in fingerprint.parts],
+        "parts": [shown(one_line(p)) for p in fingerprint.parts],
     }
 
 

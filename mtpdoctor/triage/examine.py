@@ -102,7 +102,8 @@ def _failed(
         return Root(masker.line(file), number, masker.line(line.body or line.text), rank, on)
 
     def fingerprint(d: Diagnosis) -> Any:
-        return fingerprint_of(d, rules[d.rule] if d.rule is not None else None, report.facts)
+        told = fingerprint_of(d, rules[d.rule] if d.rule is not None else None, report.facts)
+        return replace(told, parts=tuple(map(masker.line, told.parts)))
 
     rank = diagnosis.root.rank or (diagnosis.ranks[0] if diagnosis.ranks else None)
     fix = best_fix(diagnosis.fixes)

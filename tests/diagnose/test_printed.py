@@ -240,3 +240,12 @@ ValueError: the warp core is cold
     report = diagnose(reading_from_text(log, knowledge.literals), knowledge)
     assert report.diagnoses
     assert not any("nvidia-ml-py" in fix.title for d in report.diagnoses for fix in d.fixes)
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["set --tp-size to -4", "increase --mem-fraction-static above 1.5", "tp_size must be " + "9" * 4400],
+)
+def test_a_number_that_no_release_takes_is_no_edit(message: str) -> None:
+    found = said_of(f"ValueError: {message}")
+    assert not any(e.op is EditOp.SET for fix in found.fixes for e in fix.edits)

@@ -64,6 +64,11 @@ def test_a_missing_module_that_is_installed_is_another_pythons() -> None:
     assert "line 3" in found.cause
 
 
+def test_an_odd_folder_is_quoted_in_the_command() -> None:
+    text = LIST.format(name="orjson") + MISSING.format(name="orjson").replace("/opt/warp", "/opt/$(w) x")
+    assert all("'/opt/$(w) x/bin/python' -" in line for line in first(text).fixes[0].run)
+
+
 def test_what_was_installed_behind_the_failure_is_no_sign_of_that() -> None:
     text = MISSING.format(name="orjson") + "$ pip install orjson\nSuccessfully installed orjson-1.2.3\n"
     assert "another Python" not in first(text).cause

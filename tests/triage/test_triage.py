@@ -229,6 +229,19 @@ def test_every_format_names_causes_and_launches_and_hides_secrets(
     assert "hf_abcdefghij" not in text and "sesame-4711" not in text and "\x1b" not in text
 
 
+def test_what_tells_an_unknown_failure_apart_shows_no_secret(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = "hf_" + "aB3dE6gH9jK2mN5pQ8rS"
+    (tmp_path / "a.log").write_text(
+        "$ python -m sglang.launch_server --model-path M\nTraceback (most recent call last):\n"
+        f'  File "/w/sglang/srt/x.py", line 29, in run\n    x()\nOSError: {token} is gated\n'
+    )
+    main(["triage", "--jobs", "0", "--format", "json", str(tmp_path / "a.log")])
+    page = capsys.readouterr().out
+    assert "is gated" in page and token not in page
+
+
 def test_text_fits_its_width(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     assert main(["triage", "--jobs", "0", str(REAL)]) == 1

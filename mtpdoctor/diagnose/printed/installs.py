@@ -13,7 +13,7 @@ _PIP = lazy(r"(?:\bpython3? -m |\buv )?\bpip3? install\s+(?P<rest>.+)$")
 _APT = lazy(r"(?:\bsudo )?\bapt(?:-get)? install\s+(?P<rest>.+)$")
 _VERSION = r"(?:\s?(?:==|>=|<=|~=|!=|<|>)\s?\d[\w.*+!-]*(?:,(?:==|>=|<=|!=|<|>)\d[\w.*+!-]*)*)"
 _REQUIREMENT = lazy(rf"[A-Za-z][A-Za-z0-9._-]*(?:\[[A-Za-z0-9_,-]+\])?{_VERSION}?\Z")
-_GIT = lazy(r"git\+https://github\.com/[\w.-]+/[\w.-]+(?:@[\w.-]+)?(?:#subdirectory=[\w./-]+)?\Z")
+_GIT = lazy(r"git\+https://github\.com/[\w.-]+/[\w.-]+(?:@[\w.-]+)?(?:#subdirectory=(?!\S*\.\.)[\w./-]+)?\Z")
 _DEB = lazy(r"[a-z0-9][a-z0-9.+-]+\Z")
 _OPTIONS = frozenset(
     {"-U", "--upgrade", "--no-deps", "--force-reinstall", "--no-build-isolation", "--pre", "-y"}
