@@ -61,6 +61,7 @@ LITERALS = (
     "has requirement ",
     ", which is not installed",
     "Successfully installed ",
+    "Successfully uninstalled ",
     "Successfully built ",
     "Installing build dependencies",
     "Requirement already satisfied: ",
@@ -109,6 +110,7 @@ _OF_TORCH = lazy(r"Current Environment: PyTorch (\d\S*) \| CuDNN (\d[\d.]*)")
 _TOO_OLD = lazy(
     r"(?<![\w-])([\w-]{1,80}) is installed with version (\d\S{0,40}), which is less than the minimum required version (\d[\w.]{0,40}\w)"
 )
+_GONE = lazy(r"^\s*Successfully uninstalled ([A-Za-z0-9][\w.-]{0,80}?)-\d\S{0,40}\s*$")
 _NO_SUCH = lazy(r"No matching distribution found for ([\w.-]+)")
 _BUILT = lazy(r"Successfully built ([\w.-]+)")
 _JSON = lazy(rf"\"name\": ?\"([A-Za-z][\w.-]*)\", ?\"version\": ?\"({_VERSION})\"")  # pip list --format json
@@ -151,6 +153,8 @@ class PackageLines:
                 yield from self._have(word[1], word[2])
         if "dist-info" in body and (found := _DIST_INFO.search(body)) is not None:
             yield from self._have(found[1], found[2], True)
+        if "Successfully uninstalled " in body and (found := _GONE.match(body)) is not None:
+            yield f"host.package.{canonical(found[1])}", None, False  # an upgrade says next what it installed
         if "No matching distribution found" in body and (found := _NO_SUCH.search(body)) is not None:
             yield f"host.package.{canonical(found[1])}", None, True
 

@@ -64,6 +64,15 @@ def test_a_missing_module_that_is_installed_is_another_pythons() -> None:
     assert "line 3" in found.cause
 
 
+def test_what_was_taken_away_again_is_not_installed() -> None:
+    gone = "$ pip uninstall -y orjson\nUninstalling orjson-1.2.3:\n  Successfully uninstalled orjson-1.2.3\n"
+    assert (
+        "another Python" not in first(LIST.format(name="orjson") + gone + MISSING.format(name="orjson")).cause
+    )
+    anew = gone + "Successfully installed orjson-1.2.4\n"
+    assert "orjson 1.2.4" in first(anew + MISSING.format(name="orjson")).cause
+
+
 def test_an_odd_folder_is_quoted_in_the_command() -> None:
     text = LIST.format(name="orjson") + MISSING.format(name="orjson").replace("/opt/warp", "/opt/$(w) x")
     assert all("'/opt/$(w) x/bin/python' -" in line for line in first(text).fixes[0].run)
