@@ -55,6 +55,16 @@ FINDINGS = {
     "i_ok_glm_bad_grammars": ("MTP0070",),
     "j_ok_gemma_usage_thread_trace": ("MTP0086",),
     "j_ok_mimo_mtp_probe_refused": ("MTP0055", "MTP0058"),
+    "k_ready_after_gid_table_change": ("MTP0079", "MTP0080"),
+    "k_ready_without_custom_allreduce": ("MTP0070", "MTP0081"),
+    "k_still_loading_two_sparks": ("MTP0089",),
+    "k_stopped_by_scancel": ("MTP0078",),
+    "l_ok_noisy_ready": ("MTP0079",),
+    "l_ok_pd_decode_ready": ("MTP0080", "MTP0914"),
+    "l_ok_gid_table_changed": ("MTP0058", "MTP0080"),
+    "l_still_loading_131_shards": ("MTP0081",),
+    "l_still_capturing_36": ("MTP0080", "MTP0081"),
+    "m_ok_ready_noisy_h100": ("MTP0081",),
 }
 
 
