@@ -18,7 +18,7 @@ from mtpdoctor.report.json import to_json
 from mtpdoctor.report.text import render
 
 LOGS = sorted((Path(__file__).parent / "data" / "real_logs").glob("*.log"))
-MUTATIONS = 2000
+MUTATIONS = 1400
 BATCHES = 20
 INJECTIONS = (
     b"\x1b[31mred\x1b[0m",

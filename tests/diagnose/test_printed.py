@@ -245,6 +245,7 @@ ValueError: the warp core is cold
 @pytest.mark.parametrize(
     "message",
     ["set --tp-size to -4", "increase --mem-fraction-static above 1.5", "tp_size must be " + "9" * 4400],
+    ids=["negative", "share above one", "4400 digits"],
 )
 def test_a_number_that_no_release_takes_is_no_edit(message: str) -> None:
     found = said_of(f"ValueError: {message}")
