@@ -47,12 +47,7 @@ class Failure:
 
 def chain(traceback: Traceback) -> tuple[Traceback, ...]:
     """The chained tracebacks, innermost first."""
-    out: list[Traceback] = []
-    node: Traceback | None = traceback
-    while node is not None:
-        out.append(node)
-        node = node.inner
-    return tuple(reversed(out))
+    return traceback.chain[::-1]
 
 
 def event_lines(event: Event) -> set[Key]:

@@ -62,11 +62,9 @@ def serves_diffusion(case: Case) -> bool:
         if any(use.dest in _DIFFUSION for use in command.flags) or starts_diffusion(command):
             return True
     for event in case.attempt.events if case.attempt is not None else ():
-        node = event.traceback
-        while node is not None:
-            if any(_DIFFUSION_SEEN.search(frame.path) for frame in node.frames):
-                return True
-            node = node.inner
+        nodes = event.traceback.chain if event.traceback is not None else ()
+        if any(_DIFFUSION_SEEN.search(frame.path) for node in nodes for frame in node.frames):
+            return True
     return False
 
 

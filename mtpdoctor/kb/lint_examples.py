@@ -197,10 +197,8 @@ def _survived(attempt: Attempt) -> set[tuple[int, int, int]]:
         if event.fatal:
             continue
         lines.add(event.line.key)
-        traceback = event.traceback
-        while traceback is not None:
-            lines.update(line.key for line in traceback.lines)
-            traceback = traceback.inner
+        for node in event.traceback.chain if event.traceback is not None else ():
+            lines.update(line.key for line in node.lines)
     return lines
 
 

@@ -31,9 +31,7 @@ class RawEvent:
     @property
     def first(self) -> Line:
         """The first line that belongs to the event."""
-        node = self.traceback
-        while node is not None and node.inner is not None:
-            node = node.inner
+        node = self.traceback.root if self.traceback is not None else None
         return min((node.head, self.line), key=lambda x: x.key) if node else self.line
 
     @property

@@ -87,12 +87,10 @@ def _quoted(events: Sequence[Event], ready: Line | None, batches: Sequence[Line]
     """Is a line what a source file or a request holds, and not what a tool printed?"""
     source: set[tuple[int, int, int]] = set()
     for event in events:
-        node = event.traceback
-        while node is not None:
+        for node in event.traceback.chain if event.traceback is not None else ():
             for before, line in zip(node.lines, node.lines[1:], strict=False):
                 if before.body.lstrip().startswith('File "') and line.body.startswith("    "):
                     source.add(line.key)
-            node = node.inner
     died = min((event.line.key for event in events if event.fatal), default=None)
     end = died or (batches[-1].key if batches else None)
 

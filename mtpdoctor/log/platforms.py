@@ -74,7 +74,5 @@ def platform_of(attempt: Attempt) -> tuple[str, Line] | None:
 def _lines(attempt: Attempt) -> Iterator[Line]:
     for event in attempt.events:
         yield event.line
-        node = event.traceback
-        while node is not None:
+        for node in event.traceback.chain if event.traceback is not None else ():
             yield from node.lines
-            node = node.inner

@@ -147,10 +147,8 @@ def _launches(
     """The launches, and the line from which on one more begins that the log tells nothing of."""
     inside: set[tuple[int, int, int]] = set()
     for event in events:
-        node = event.traceback
-        while node is not None:
+        for node in event.traceback.chain if event.traceback is not None else ():
             inside.update(line.key for line in node.lines)
-            node = node.inner
     plain = [line for line in lines if line.key not in inside]
     items = _attempts.items_of(plain, events)
     spans: list[list[Span]] = []  # per file, its attempts

@@ -81,11 +81,8 @@ def _frames(event: Event) -> Iterator[tuple[str, int]]:
     return ((frame.path, frame.lineno) for node in _chain(event) for frame in node.frames)
 
 
-def _chain(event: Event) -> Iterator[Traceback]:
-    node = event.traceback
-    while node is not None:
-        yield node
-        node = node.inner
+def _chain(event: Event) -> tuple[Traceback, ...]:
+    return event.traceback.chain if event.traceback is not None else ()
 
 
 def _has_no_end(event: Event) -> bool:

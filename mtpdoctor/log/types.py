@@ -96,12 +96,17 @@ class Traceback:
     lines: tuple[Line, ...] = ()  # every log line that belongs to it, in order
 
     @property
+    def chain(self) -> tuple[Traceback, ...]:
+        """Itself, then the exceptions behind it, the innermost last."""
+        nodes = [self]
+        while (inner := nodes[-1].inner) is not None:
+            nodes.append(inner)
+        return tuple(nodes)
+
+    @property
     def root(self) -> Traceback:
         """The innermost exception of the chain."""
-        node = self
-        while node.inner is not None:
-            node = node.inner
-        return node
+        return self.chain[-1]
 
 
 class EventKind(str, Enum):
