@@ -13,6 +13,7 @@ from typing import Any
 
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, parse_release
+from mtpdoctor.sglang.by_release import Row, rows_by_release
 from mtpdoctor.sglang.symbols import numbers
 
 DANGLING_FILE = "dangling.json"
@@ -49,17 +50,9 @@ def _load(folder: Path) -> dict[str, Any]:
         return {"releases": [], "files": {}}
 
 
-def read_dangling(folder: Path) -> dict[str, list[tuple[str, str, str]]]:
+def read_dangling(folder: Path) -> dict[str, list[Row]]:
     """Release -> (file, module, name); empty without a table."""
-    table = _load(folder)
-    releases: list[str] = table["releases"]
-    out: dict[str, list[tuple[str, str, str]]] = {release: [] for release in releases}
-    for file, modules in table["files"].items():
-        for module, names in modules.items():
-            for name, written in names.items():
-                for i in numbers(written):
-                    out[releases[i]].append((file, module, name))
-    return out
+    return rows_by_release(_load(folder))
 
 
 def fault_of(folder: Path, file: str, module: str, name: str = "") -> Fault | None:

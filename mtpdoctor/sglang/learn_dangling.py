@@ -7,16 +7,14 @@ checkers alone, and modules that make their names while they run.
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpdoctor.patterns import lazy
+from mtpdoctor.sglang.by_release import write_rows
 from mtpdoctor.sglang.dangling import DANGLING_FILE, FORMAT, read_dangling
-from mtpdoctor.sglang.store import sort_releases
-from mtpdoctor.sglang.symbols import written_numbers
 
 if TYPE_CHECKING:
     from mtpdoctor.sglang.source import SourceTree
@@ -122,16 +120,11 @@ def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, str]]:
 def write_dangling(folder: Path, learned: Mapping[str, list[Import]]) -> None:
     """``learned[release]`` to the table, keeping the releases that it has already."""
     known = {**read_dangling(folder), **learned}
-    releases = sort_releases(known)
-    held: dict[Import, list[int]] = {}
-    for i, release in enumerate(releases):
-        missing = {module for _, module, name in known[release] if not name}
-        for found in known[release]:
-            if not found[2] or found[1] not in missing:  # where the module is missing, that says it
-                held.setdefault(found, []).append(i)
-    files: dict[str, dict[str, dict[str, str]]] = {}
-    for file, module, name in sorted(held):
-        files.setdefault(file, {}).setdefault(module, {})[name] = written_numbers(held[file, module, name])
-    head = json.dumps({"format": FORMAT, "releases": releases})[1:-1]
-    rows = ",\n".join(f"{json.dumps(file)}: {json.dumps(rows)}" for file, rows in files.items())
-    (folder / DANGLING_FILE).write_text(f'{{{head}, "files": {{\n{rows}\n}}}}\n', encoding="utf-8")
+    kept = {release: list(_telling(imports)) for release, imports in known.items()}
+    write_rows(folder / DANGLING_FILE, FORMAT, kept)
+
+
+def _telling(imports: list[Import]) -> Iterator[Import]:
+    """Where the module is missing, that says it; its names need not."""
+    missing = {module for _, module, name in imports if not name}
+    return (found for found in imports if not found[2] or found[1] not in missing)

@@ -9,7 +9,6 @@ exception, or not there at all, and the code that uses it fails long after.
 from __future__ import annotations
 
 import ast
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -17,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpdoctor.patterns import lazy
+from mtpdoctor.sglang.by_release import write_rows
 from mtpdoctor.sglang.optional import FORMAT, OPTIONAL_FILE, read_optional
-from mtpdoctor.sglang.store import sort_releases
-from mtpdoctor.sglang.symbols import written_numbers
 
 if TYPE_CHECKING:
     from mtpdoctor.sglang.source import SourceTree
@@ -120,15 +118,4 @@ def _names(test: ast.expr) -> frozenset[str]:
 
 def write_optional(folder: Path, learned: Mapping[str, list[Found]]) -> None:
     """``learned[release]`` to the table, keeping the releases that it has already."""
-    known = {**read_optional(folder), **learned}
-    releases = sort_releases(known)
-    held: dict[Found, list[int]] = {}
-    for i, release in enumerate(releases):
-        for found in known[release]:
-            held.setdefault(found, []).append(i)
-    files: dict[str, dict[str, dict[str, str]]] = {}
-    for file, name, how in sorted(held):
-        files.setdefault(file, {}).setdefault(name, {})[how] = written_numbers(held[file, name, how])
-    head = json.dumps({"format": FORMAT, "releases": releases})[1:-1]
-    rows = ",\n".join(f"{json.dumps(file)}: {json.dumps(rows)}" for file, rows in files.items())
-    (folder / OPTIONAL_FILE).write_text(f'{{{head}, "files": {{\n{rows}\n}}}}\n', encoding="utf-8")
+    write_rows(folder / OPTIONAL_FILE, FORMAT, {**read_optional(folder), **learned})

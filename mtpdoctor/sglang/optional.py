@@ -12,6 +12,7 @@ from typing import Any
 
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, parse_release
+from mtpdoctor.sglang.by_release import Row, rows_by_release
 from mtpdoctor.sglang.store import read_table
 from mtpdoctor.sglang.symbols import numbers
 
@@ -41,17 +42,9 @@ def _load(folder: Path) -> Any:
     return read_table(path) if path.exists() else {"releases": [], "files": {}}
 
 
-def read_optional(folder: Path) -> dict[str, list[tuple[str, str, str]]]:
+def read_optional(folder: Path) -> dict[str, list[Row]]:
     """Release -> (file, name, how); empty without a table."""
-    table = _load(folder)
-    releases: list[str] = table["releases"]
-    out: dict[str, list[tuple[str, str, str]]] = {release: [] for release in releases}
-    for file, names in table["files"].items():
-        for name, ways in names.items():
-            for how, written in ways.items():
-                for i in numbers(written):
-                    out[releases[i]].append((file, name, how))
-    return out
+    return rows_by_release(_load(folder))
 
 
 def optional_in(folder: Path, file: str, name: str, release: Release | None) -> Optional | None:
