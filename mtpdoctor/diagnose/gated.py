@@ -228,6 +228,8 @@ def _another(gate: Gate, spec: FlagSpec, asked: bool, case: Case) -> Iterator[_W
     value = typed if asked else shown.value if shown is not None and shown.source is Source.LOG else None
     if value is None or not _one_of(value, gate):
         return
+    if spec.dest == "disaggregation_transfer_backend" and value == "ascend":
+        return  # the others are for other makes
     why = f"runs only with {spec.name} {value}" + ("" if asked else ", which SGLang chose by itself")
     choices = {str(choice) for choice in spec.choices or ()}
     first = ("intel_xpu",) if case.facts.look("host.platform") == "xpu" else ()

@@ -71,7 +71,8 @@ def _phrases(use: FlagUse) -> Iterator[str]:
             part = words[at : at + length]
             if not _COMMON.issuperset(part):
                 yield "_".join(part)
-    values = [word for value in use.values if "/" not in value for word in _WORDS.findall(value.lower())]
-    for word in (*words, *values):
+    values = [_WORDS.findall(value.lower()) for value in use.values if "/" not in value]
+    yield from ("_".join(parts) for parts in values if len(parts) > 1 and not _COMMON.issuperset(parts))
+    for word in (*words, *(part for parts in values for part in parts)):
         if len(word) >= _LEAST and word not in _COMMON:
             yield word

@@ -217,6 +217,11 @@ def _for_this_build(
         odd = odd_fixes(cause, case, knowledge)
         rest = tuple(fix for fix in ranked(fixes) if fix.edits not in {f.edits for f in odd})
         fixes = with_suspects((*odd, *rest), cause, case, knowledge, frames_at_death(cause, reading))
+    elif cause.failure.event is not None:
+        from mtpdoctor.diagnose.native import frames_at_death
+        from mtpdoctor.diagnose.tied import with_tied
+
+        fixes = with_tied(fixes, cause, case, knowledge, frames_at_death(cause, reading))
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 

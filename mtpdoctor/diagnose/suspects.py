@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mtpdoctor.diagnose.causality import Cause
     from mtpdoctor.diagnose.types import Fix
     from mtpdoctor.kb.load import Knowledge
+    from mtpdoctor.launch.types import FlagUse
     from mtpdoctor.sglang.flags import FlagSpec
 
 FILE = "advice/suspects.json"
@@ -54,7 +55,7 @@ _KEPT_WORDS = (
     "lora_paths model_impl nnodes node_rank port pp_size quantization reasoning_parser revision "
     "served_model_name tool_call_parser tp_size trust_remote_code "
 )
-_KEPT = frozenset(_KEPT_WORDS.split())
+KEPT = frozenset(_KEPT_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +81,11 @@ def with_suspects(
         return fixes
     if traceback is not None and traceback.type.rsplit(".", 1)[-1] in SURROUNDINGS:
         return fixes
-    touched = {edit.name for fix in fixes for edit in fix.edits}
-    table = flag_table(case.release)
-    open_ = []
-    for use in case.document.command.flags:
-        spec = table.resolve(use.name)
-        if spec is not None and touched.isdisjoint({spec.name, use.name, *spec.aliases}):
-            open_.append((use, spec))
+    open_ = untouched(fixes, case)
     specs = {use.dest: spec for use, spec in open_}
     frames = traceback.frames if traceback is not None else frames
-    named = namesakes([use for use, _ in open_ if use.dest not in _KEPT], frames)
-    remedies = {name.use.dest: _of_namesake(name, specs[name.use.dest]) for name in named}
+    named = namesakes([use for use, _ in open_ if use.dest not in KEPT], frames)
+    remedies = {name.use.dest: without_namesake(name, specs[name.use.dest]) for name in named}
     for dest, frame in _bearing(frames, specs):
         remedies.setdefault(dest, _of_part(specs[dest], frame))
     known = suspects()
@@ -103,11 +98,23 @@ def with_suspects(
     return (*fixes[:idle], *(fix for fix in made if fix is not None), *fixes[idle:])
 
 
+def untouched(fixes: Sequence[Fix], case: Case) -> list[tuple[FlagUse, FlagSpec]]:
+    """Options of the command that the release has and none of the fixes edits."""
+    touched = {edit.name for fix in fixes for edit in fix.edits}
+    table = flag_table(case.release)
+    out = []
+    for use in case.document.command.flags if case.document is not None else ():
+        spec = table.resolve(use.name)
+        if spec is not None and touched.isdisjoint({spec.name, use.name, *spec.aliases}):
+            out.append((use, spec))
+    return out
+
+
 def _bearing(frames: Sequence[Frame], specs: Mapping[str, FlagSpec]) -> Iterator[tuple[str, Frame]]:
     """Options of the command that bear on the part of SGLang that failed, with its frame."""
     own = [frame for frame in reversed(frames) if is_own(frame.path)][:NEAREST]
     for dest in options_of(own):
-        if dest in specs and dest not in _KEPT:
+        if dest in specs and dest not in KEPT:
             yield dest, own[0]
 
 
@@ -139,7 +146,7 @@ def _without(spec: FlagSpec, seen: Seen | None) -> Remedy:
     return _try_without(spec, f"nothing in the log speaks for it, but {told}", risk)
 
 
-def _of_namesake(name: Namesake, spec: FlagSpec) -> Remedy:
+def without_namesake(name: Namesake, spec: FlagSpec) -> Remedy:
     frame = name.frame
     file = "/".join(frame.path.rsplit("/", 3)[1:]) or frame.path
     why = f"what failed ({frame.function}, {file}) bears its name; that the option leads there is not read off the source"
