@@ -169,7 +169,8 @@ def _cuda_of_torch(shown: Facts) -> Facts:
 
 
 def _as_launched(facts: Facts, document: LaunchDocument | None) -> Facts:
-    """Of the machine that the log shows what this launch meets: the GPUs that it may use, its container's own /dev/shm."""
+    """Of the machine that the log shows what this launch meets: the GPUs that it may use, its container and that one's own
+    /dev/shm."""
     from mtpdoctor.launch.types import Form
 
     changed: dict[str, Fact | None] = {}
@@ -181,6 +182,8 @@ def _as_launched(facts: Facts, document: LaunchDocument | None) -> Facts:
             if named is not None and few is not None and 0 < few < count.value:
                 changed[count.name] = count = Fact(count.name, few, named.source, named.where)
     image, shm = facts.fact("container.image"), facts.fact("host.shm_gib")
+    if image is not None and facts.look("host.container") is UNKNOWN:
+        changed["host.container"] = Fact("host.container", True, Source.COMMAND, image.where)
     if image is not None and document is not None and facts.look("container.ipc") in (None, UNKNOWN):
         from mtpdoctor.launch.forms.sizes import gib_of
 

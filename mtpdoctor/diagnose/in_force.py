@@ -69,6 +69,8 @@ def _in_force(edit: Edit, facts: Facts, release: Release | None) -> bool:
     wanted = edit.value if edit.op is EditOp.SET else "true"
     for dest in same_option(spec.dest):
         typed = facts.look(f"flag.{dest}")
+        if edit.op is EditOp.ADD and spec.arity == "switch" and isinstance(typed, str):
+            return False  # --switch=true, which a parser refuses
         if typed not in (UNKNOWN, None):
             return _same(typed, wanted)
         shown = facts.fact(f"arg.{dest}")

@@ -81,6 +81,10 @@ def site_splices(site: Site, edit: Edit, table: FlagTable) -> list[Splice]:
         return [s for u in mine for s in _remove(site, u)]
     if edit.op is EditOp.ADD:
         spec = table.resolve(edit.name)
+        valued = [u for u in mine if u.inline is not None] if spec and spec.arity == "switch" else []
+        if valued:  # --switch=true, which a parser refuses
+            heads = [(u.name, site.args[u.at]) for u in valued if _arity(u.name, table) == "switch"]
+            return [s for name, head in heads for s in head.host.replace(head, name)]
         if any(spec is None or _arity(u.name, table) in (None, spec.arity) for u in mine):
             return []
         return _append(site, uses, [edit.name], table)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from mtpdoctor.case import build_case
 from mtpdoctor.diagnose.in_force import names_missing_option, without_those_in_force
-from mtpdoctor.facts import Fact, Facts, Source, make_facts
+from mtpdoctor.facts import UNKNOWN, Fact, Facts, Source, make_facts
+from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.launch.document import read_launch
 from mtpdoctor.launch.types import Edit, EditOp
+from mtpdoctor.log.reading import reading_from_text
 from mtpdoctor.release import parse_release
 
 RELEASE = parse_release("0.5.13.post1")
@@ -37,6 +41,7 @@ def left(edit: Edit, facts: Facts) -> bool:
         (Edit(EditOp.SET, "--attention-backend", "triton"), {"flag.attention_backend": "fa3"}, True),
         (Edit(EditOp.ADD, "--disable-cuda-graph", None), {"flag.disable_cuda_graph": True}, False),
         (Edit(EditOp.ADD, "--disable-cuda-graph", None), {"flag.disable_cuda_graph": None}, True),
+        (Edit(EditOp.ADD, "--disable-cuda-graph", None), {"flag.disable_cuda_graph": "true"}, True),
         (Edit(EditOp.REMOVE, "--tp-size", None), {"flag.tp_size": "2"}, True),
     ],
 )
@@ -59,3 +64,16 @@ def test_options_of_other_releases() -> None:
     assert not names_missing_option("Upgrade to a release that has --lora-target-modules", old)
     assert not names_missing_option("docker run --shm-size 32g --ipc=host", old)
     assert not names_missing_option("Name the modules in --lora-target-modules", None)
+
+
+@pytest.mark.parametrize(
+    ("command", "contained"),
+    [
+        ("docker run --gpus all lmsysorg/sglang:v0.5.9 python3 -m sglang.launch_server --model-path M", True),
+        ("python3 -m sglang.launch_server --model-path M", UNKNOWN),
+    ],
+)
+def test_a_command_of_docker_tells_that_the_launch_is_in_a_container(command: str, contained: object) -> None:
+    reading = reading_from_text("RuntimeError: x\n", load_knowledge().literals)
+    case = build_case(reading=reading, document=read_launch(command), command_where="command")
+    assert case.facts.look("host.container") is contained
