@@ -162,6 +162,27 @@ def test_keywords_name_the_release(owner: str, keyword: str, release: str, said:
     assert titles(found, said), [fix["title"] for fix in found["fixes"]]
 
 
+@pytest.mark.parametrize(
+    ("field", "release", "said"),
+    [
+        ("encoder_only", "0.5.4", "Upgrade SGLang to 0.5.7"),
+        ("enable_ep_moe", "0.5.16", "Read ep_size instead of enable_ep_moe"),
+        ("enable_ep_moe", "0.5.16", "Install SGLang 0.5.2"),
+    ],
+)
+def test_fields_that_another_program_reads_name_the_release(field: str, release: str, said: str) -> None:
+    log = f"""\
+Traceback (most recent call last):
+  File "/opt/venv/lib/python3.12/site-packages/dynamo/sglang/args.py", line 200, in parse_args
+    if server_args.{field}:
+AttributeError: 'ServerArgs' object has no attribute '{field}'
+"""
+    knowledge = load_knowledge()
+    reading = reading_from_text(log, knowledge.literals)
+    found = to_json(diagnose(reading, knowledge, Given(release=release)))["diagnoses"][0]
+    assert titles(found, said), [fix["title"] for fix in found["fixes"]]
+
+
 def test_the_release_without_the_line_that_fails_is_named() -> None:
     """init_pdmux changed in 0.5.17, and the line that fails stands up to 0.5.20. The class is one of a plug-in,
     whose message no rule knows."""

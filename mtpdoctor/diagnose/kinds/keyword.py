@@ -1,4 +1,4 @@
-"""A program passes SGLang a keyword that the installed release does not take: which releases take it."""
+"""A program passes SGLang a keyword, or reads a field of its arguments, that the installed release does not have: which releases do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
     program = importer(match.traceback) or "the program"
     of = "ServerArgs" if owner in _ARGUMENTS else owner.removesuffix(".__init__")
     what = f"{keyword} of {of}"
-    if said["read"]:
+    read = said["read"] is not None
+    if read and (not known.ranges or _by_sglang(match)):
         return _one_release(known, keyword, case.release, match)
     if not known.ranges:
         long = _long(keyword, case.release) if of == "ServerArgs" else []
@@ -51,7 +52,7 @@ def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
         ]
     release = case.release
     if release is None:
-        return [_by_range(known, what, program)]
+        return [_by_range(known, what, program, read)]
     if known.holds(release):
         return [
             Remedy(
@@ -66,7 +67,7 @@ def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
     if older is not None and of == "ServerArgs" and (name := _now(keyword, release)) is not None:
         remedies.append(
             Remedy(
-                title=f"Pass {name} instead of {keyword}, as SGLang {release} calls it",
+                title=f"{'Read' if read else 'Pass'} {name} instead of {keyword}, as SGLang {release} calls it",
                 safety=Safety.MANUAL,
                 why=f"{older} was the last release with {what}",
             )
@@ -76,7 +77,8 @@ def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
         remedies.append(install(newer, why, program, "Upgrade SGLang to"))
         remedies.append(
             Remedy(
-                title=f"Or use a version of {program} made for SGLang {release}, or leave {keyword} out of what it passes",
+                title=f"Or use a version of {program} made for SGLang {release}"
+                + ("" if read else f", or leave {keyword} out of what it passes"),
                 safety=Safety.MANUAL,
                 why=f"{program} is newer than the installed SGLang: {what} is in {ranges_in_words(known)}",
             )
@@ -85,6 +87,12 @@ def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
         remedies.append(install(older, f"the last release that has {what}", program, "Install SGLang"))
         remedies.append(newer_program(program, what, release, older))
     return remedies
+
+
+def _by_sglang(match: Match) -> bool:
+    """The code that failed is SGLang's own."""
+    frames = match.traceback.frames if match.traceback is not None else ()
+    return bool(frames) and "/sglang/srt/" in frames[-1].path
 
 
 def _one_release(known: Held, field: str, release: Release | None, match: Match) -> list[Remedy]:
@@ -179,11 +187,11 @@ def _now(keyword: str, release: Release, *kinds: HelpKind) -> str | None:
     return ", ".join(out) or None
 
 
-def _by_range(known: Held, what: str, program: str) -> Remedy:
+def _by_range(known: Held, what: str, program: str, read: bool) -> Remedy:
     return Remedy(
         title=f"Install a release of SGLang that has {what}: {ranges_in_words(known)}",
         safety=Safety.MANUAL,
-        why=f"{program} passes it, and the installed release does not take it",
+        why=f"{program} {'reads' if read else 'passes'} it, and the installed release does not {'have' if read else 'take'} it",
         run=("pip show sglang", f"pip install sglang=={known.ranges[-1][1]}"),
         risk="what else uses this Python may need another release",
     )
