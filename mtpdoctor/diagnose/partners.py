@@ -1,12 +1,13 @@
-"""Options that go out of a command along with the one that they belong to (``knowledge/releases/partners.json``)."""
+"""Options that go out of a command, or come into it, along with one that a fix changes (``knowledge/releases/partners.json``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.paths import releases_folder
+from mtpdoctor.release import ReleaseRange
 from mtpdoctor.sglang.flags import FlagTable, flag_table
 from mtpdoctor.sglang.options import same_option
 from mtpdoctor.sglang.store import read_table
@@ -42,11 +43,74 @@ def partners_of(
             out.update(dict.fromkeys(found))
             taken |= {given[name] for name in found}  # a later group may hang on what this one takes
             reasons.append(f"{', '.join(found)} out as well: {group['why']}")
+    removals = tuple(Edit(EditOp.REMOVE, name, None) for name in out)
+    kept = tuple(_kept(command, given, taken, written, release))
+    return (*removals, *(edit for edit, _ in kept)), "; ".join([*reasons, *(why for _, why in kept)])
+
+
+def overruled(
+    edits: Sequence[Edit], command: LaunchCommand, release: Release | None
+) -> tuple[tuple[Edit, ...], str]:
+    """Removals of what would go before an option that ``edits`` set, and why; none and "" where nothing would."""
+    tables = (flag_table(release), flag_table(None))
+    touched = {dest for e in edits if (dest := _dest(e.name, tables)) is not None}
+    values = {
+        dest: e.value
+        for e in edits
+        if e.op is EditOp.SET and e.value and (dest := _dest(e.name, tables)) is not None
+    }
+    out: dict[str, None] = {}
+    reasons: list[str] = []
+    for group in _table()["overruled"]:
+        value = next((values[d] for d in same_option(group["by"][0]) if d in values), None)
+        if value is None:
+            continue
+        found = [
+            use.name
+            for use in command.flags
+            if (dest := _dest(use.name, tables)) is not None
+            and dest not in touched
+            and _belongs(dest, group["options"])
+            and use.values != (value,)
+        ]
+        if found:
+            out.update(dict.fromkeys(found))
+            reasons.append(f"{', '.join(found)} out as well: {group['why']}")
     return tuple(Edit(EditOp.REMOVE, name, None) for name in out), "; ".join(reasons)
 
 
+def _kept(
+    command: LaunchCommand,
+    given: Mapping[str, str],
+    taken: set[str],
+    written: set[str],
+    release: Release | None,
+) -> Iterator[tuple[Edit, str]]:
+    """What an option that goes had set as well, and what has to be set by its own name from now on."""
+    for group in _table()["kept"]:
+        heads = {other for head in group["heads"] for other in same_option(head)}
+        if written & heads or not any(
+            given.get(u.name) in heads & taken and u.values != ("none",) for u in command.flags
+        ):
+            continue
+        if ReleaseRange.parse(group["releases"]).holds(release) is False:
+            continue
+        if (set(given.values()) | written) & {group["option"], *group["unless"]}:
+            continue
+        value = next(
+            (u.values[0] for u in command.flags if given.get(u.name) == group["of"] and u.values), ""
+        )
+        if value.isdigit() and int(value) > 1:
+            flag = "--" + group["option"].replace("_", "-")
+            yield Edit(EditOp.SET, flag, value), f"{flag} {value} in its place: {group['why']}"
+
+
 def _groups() -> Iterator[dict[str, Any]]:
-    yield from read_table(releases_folder() / "partners.json")["groups"]
+    yield from _table()["groups"]
+
+
+def _table() -> Any:
+    return read_table(releases_folder() / "partners.json")
 
 
 def _dest(name: str, tables: Sequence[FlagTable]) -> str | None:

@@ -138,13 +138,19 @@ def _fix(
     edits = removals_first(edits)
     if impossible(edits, facts, case.release) is not None:
         return None
+    if case.document is not None and edits:
+        from mtpdoctor.diagnose.partners import overruled, partners_of  # only where something is changed
+
+        before, why_before = overruled(edits, case.document.command, case.release)
+        if before:
+            edits = removals_first([*edits, *before])
+            notes.append(why_before)
+            safety = Safety.RISKY.value if safety == Safety.SAFE.value else safety
     changing = without_those_in_force(edits, facts, case.release)
     if edits and not changing and not filled.run:
         return None
     edits = list(changing)
     if case.document is not None and edits:
-        from mtpdoctor.diagnose.partners import partners_of  # only where something is taken out
-
         along, with_them = partners_of(edits, case.document.command, case.release)
         edits = removals_first([*edits, *along])
         notes.append(with_them)

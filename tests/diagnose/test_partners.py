@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mtpdoctor.diagnose.partners import partners_of
+from mtpdoctor.diagnose.partners import overruled, partners_of
 from mtpdoctor.launch.document import read_launch
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.paths import releases_folder
@@ -13,7 +13,8 @@ from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.releases import known_releases
 from mtpdoctor.sglang.store import read_table
 
-GROUPS = read_table(releases_folder() / "partners.json")["groups"]
+TABLE = read_table(releases_folder() / "partners.json")
+GROUPS = TABLE["groups"]
 
 
 def along(options: str, *removed: str, release: str = "0.5.16") -> list[str]:
@@ -55,3 +56,68 @@ def test_the_table_names_fields_that_releases_have() -> None:
         assert group["why"] and set(group["heads"]) <= fields
         for name in group["with"]:
             assert any(f.startswith(name[:-1]) if name.endswith("*") else f == name for f in fields), name
+    for group in TABLE["overruled"]:
+        assert group["why"] and {*group["by"], *group["options"]} <= fields
+    for group in TABLE["kept"]:
+        assert group["why"] and {*group["heads"], group["option"], group["of"], *group["unless"]} <= fields
+
+
+def _brought(options: str, *edits: Edit, release: str = "0.5.16") -> list[str]:
+    command = read_launch(f"python -m sglang.launch_server --model-path m {options}").command
+    return [str(e) for e in partners_of(edits, command, parse_release(release))[0]]
+
+
+NO_EXCHANGE = Edit(EditOp.REMOVE, "--moe-a2a-backend", None)
+
+
+@pytest.mark.parametrize(
+    ("options", "release", "brings"),
+    [
+        ("--tp 8 --moe-a2a-backend deepep", "0.5.16", ["set --ep-size 8"]),
+        ("--tp-size 8 --moe-a2a-backend deepep --enable-eplb", "0.5.9", ["set --ep-size 8"]),
+        ("--tp 8 --ep-size 8 --moe-a2a-backend deepep", "0.5.16", []),
+        ("--tp 8 --ep 4 --moe-a2a-backend deepep", "0.5.16", []),
+        ("--tp 8 --moe-dp-size 2 --moe-a2a-backend deepep", "0.5.16", []),
+        ("--moe-a2a-backend deepep", "0.5.16", []),
+        ("--tp 8 --moe-a2a-backend deepep", "0.5.1", []),
+        ("--tp 8", "0.5.16", []),
+    ],
+)
+def test_experts_stay_whole_without_the_exchange(options: str, release: str, brings: list[str]) -> None:
+    assert _brought(options, NO_EXCHANGE, release=release) == brings
+
+
+def test_what_the_fix_says_of_the_experts_itself_stays() -> None:
+    assert not _brought("--tp 8 --moe-a2a-backend deepep", NO_EXCHANGE, Edit(EditOp.SET, "--ep-size", "4"))
+    assert not _brought(
+        "--tp 8 --moe-a2a-backend deepep", NO_EXCHANGE, Edit(EditOp.SET, "--moe-a2a-backend", "mooncake")
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "flag", "value", "goes"),
+    [
+        ("--decode-attention-backend fa3", "--attention-backend", "triton", ["--decode-attention-backend"]),
+        ("--attention-backend triton --decode-attention-backend fa3", "--attention-backend", "triton", ["--decode-attention-backend"]),
+        ("--prefill-attention-backend triton --decode-attention-backend fa3", "--attention-backend", "triton", ["--decode-attention-backend"]),
+        ("--attention-backend fa3", "--attention-backend", "triton", []),
+        ("--linear-attn-decode-backend flashinfer", "--linear-attn-backend", "triton", ["--linear-attn-decode-backend"]),
+        ("--cuda-graph-bs 1 2 4 256", "--cuda-graph-max-bs", "16", ["--cuda-graph-bs"]),
+        ("--cuda-graph-bs 1 2 4 256", "--mem-fraction-static", "0.7", []),
+    ],
+)  # fmt: skip
+def test_what_would_go_before_what_a_fix_sets(options: str, flag: str, value: str, goes: list[str]) -> None:
+    command = read_launch(f"python -m sglang.launch_server --model-path m {options}").command
+    out, why = overruled([Edit(EditOp.SET, flag, value)], command, parse_release("0.5.13"))
+    assert [e.name for e in out] == goes and bool(out) == bool(why)
+
+
+def test_what_the_fix_writes_for_a_phase_stays() -> None:
+    command = read_launch(
+        "python -m sglang.launch_server --model-path m --decode-attention-backend fa3"
+    ).command
+    edits = [
+        Edit(EditOp.SET, "--attention-backend", "triton"),
+        Edit(EditOp.SET, "--decode-attention-backend", "flashinfer"),
+    ]
+    assert overruled(edits, command, parse_release("0.5.16")) == ((), "")
