@@ -41,7 +41,16 @@ def diagnosed(
     diagnosis = _with_versions(diagnosis, cause, case, knowledge)
     diagnosis = _each_once(_as_shown(diagnosis, cause, case, knowledge, reading, attempt))
     diagnosis = _held_against_the_log(diagnosis, cause, attempt)
-    return _with_needs(diagnosis, case, attempt)
+    return _placed(_with_needs(diagnosis, case, attempt), case, attempt)
+
+
+def _placed(diagnosis: Diagnosis, case: Case, attempt: Attempt) -> Diagnosis:
+    if not diagnosis.fixes:
+        return diagnosis
+    from mtpdoctor.diagnose.placed import as_placed  # only a failure has fixes
+
+    fixes = as_placed(diagnosis.fixes, case, attempt)
+    return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 
 def _is_known(cause: Cause) -> bool:

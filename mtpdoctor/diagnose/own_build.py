@@ -27,6 +27,7 @@ _PLUGIN = lazy(
 _IMAGES = lazy(
     r"(?:^|/)(?:nvcr\.io/nvidia/sglang|radixark/miles|slimerl/slime|rocm/sgl-dev|gpustack/runner)[:@\w.-]*|^(?:gpustack|rocm|radixark|slimerl|intel|ascendai|quay\.io/ascend)/\S+"
 )
+_MAC = lazy(r"^/Users/|^/opt/homebrew/|^/Library/Frameworks/|/hardware_backend/mlx/")
 _VARIABLE = lazy(r"\b(?:envs\.)?(SGLANG_[A-Z0-9_]+)")
 _OVERWRITES = lazy(
     r"pip3? install\b[^|;&]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~@]|$)|docker pull \S*lmsysorg/sglang|fresh/bin/pip install sglang"
@@ -113,7 +114,7 @@ def as_here(fixes: Sequence[Fix], case: Case, cause: Cause) -> tuple[Fix, ...]:
     """The fixes without those that would destroy a fork or are for another make of GPU; what stands in their
     place comes last."""
     build = build_of(case, cause)
-    platform = "mps" if case.facts.look("arg.device") == "mps" else case.facts.look("host.platform")
+    platform = "mps" if _on_apple(case, cause) else case.facts.look("host.platform")
     out: list[Fix] = []
     instead: list[Fix] = []
     for fix in fixes:
@@ -141,6 +142,17 @@ def as_here(fixes: Sequence[Fix], case: Case, cause: Cause) -> tuple[Fix, ...]:
         if all(f.title != fix.title for f in out):
             out.append(fix)
     return tuple(out)
+
+
+def _on_apple(case: Case, cause: Cause) -> bool:
+    """On a Mac: by the device, the switch for MLX, or the folders that only macOS has."""
+    if case.facts.look("arg.device") == "mps" or str(case.facts.look("env.SGLANG_USE_MLX")).lower() in (
+        "1",
+        "true",
+    ):
+        return True
+    traceback = root_traceback(cause)
+    return any(_MAC.search(frame.path) for frame in (traceback.frames if traceback is not None else ()))
 
 
 def _own(build: Build) -> Fix:

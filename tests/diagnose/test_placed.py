@@ -1,0 +1,67 @@
+"""A fix is said as it is done where the server runs: in SGLang's image, under Ray, in a pod, on a Mac."""
+
+from __future__ import annotations
+
+from mtpdoctor.diagnose.engine import diagnose
+from mtpdoctor.diagnose.types import Diagnosis, Fix
+from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.log.reading import reading_from_text
+
+FAULT = "AttributeError: 'Widget' object has no attribute 'warp'"
+SCHEDULER = "python/sglang/srt/managers/scheduler.py"
+
+
+def said_of(
+    root: str = "/sgl-workspace/sglang/", last: str = FAULT, prefix: str = "", command: str | None = None
+) -> Diagnosis:
+    knowledge = load_knowledge()
+    command = command or "python3 -m sglang.launch_server --model-path /models/m"
+    lines = [
+        f"$ {command}" if not prefix else "",
+        "[2026-05-05 10:00:00] sglang==0.5.9",
+        "[2026-05-05 10:00:02 TP0] Scheduler hit an exception: Traceback (most recent call last):",
+        f'  File "{root}{SCHEDULER}", line 99, in run_scheduler_process',
+        "    self.widget = Widget().warp",
+        last,
+        "[2026-05-05 10:00:03] Received sigquit from a child process. It usually means the child failed.",
+    ]
+    text = "".join(f"{prefix}{line}\n" for line in lines if line)
+    return diagnose(reading_from_text(text, knowledge.literals), knowledge).diagnoses[0]
+
+
+def upgrade(said: Diagnosis) -> Fix:
+    return next(fix for fix in said.fixes if fix.title.startswith("Upgrade SGLang"))
+
+
+def test_in_its_own_image_the_image_of_the_release_goes_first() -> None:
+    fix = upgrade(said_of())
+    pull, install, *_ = fix.run
+    assert pull.startswith("docker pull lmsysorg/sglang:v0.5.") and install.startswith("pip install")
+    assert pull.rpartition(":v")[2] in install
+    assert any("is gone with it" in note for note in fix.notes)
+
+
+def test_outside_of_containers_pip_alone_installs() -> None:
+    fix = upgrade(said_of(root="/home/user/venv/lib/python3.12/site-packages/../"))
+    assert not any("docker" in line for line in fix.run)
+
+
+def test_another_image_keeps_its_own_ways() -> None:
+    command = "docker run --gpus all example/serving:3 python3 -m sglang.launch_server --model-path /models/m"
+    assert not any("docker pull lmsysorg" in line for line in upgrade(said_of(command=command)).run)
+
+
+def test_actors_of_ray_get_variables_from_the_runtime_environment() -> None:
+    last = "nvcc fatal : Unsupported gpu architecture 'compute_120a'"
+    said = said_of(last=f"RuntimeError: {last}", prefix="(SGLangEngine pid=4711) ")
+    with_variables = [fix for fix in said.fixes if any(line.startswith("export ") for line in fix.run)]
+    assert with_variables
+    assert all(any("runtime_env" in note for note in fix.notes) for fix in with_variables)
+
+
+def test_on_a_mac_nothing_is_installed_from_wheels_for_nvidia() -> None:
+    command = "SGLANG_USE_MLX=1 python3 -m sglang.launch_server --model-path /models/m"
+    said = said_of(root="/opt/sglang/", command=command)
+    assert said.fixes and not any(
+        "pip install" in line and "sglang" in line for f in said.fixes for line in f.run
+    )
