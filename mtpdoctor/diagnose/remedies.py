@@ -14,6 +14,7 @@ from mtpdoctor.diagnose.in_force import chosen_again, names_missing_option, with
 from mtpdoctor.diagnose.memory import asks_memory, with_memory
 from mtpdoctor.diagnose.proof import launch_facts, prove
 from mtpdoctor.diagnose.spelling import contradictory, is_open, removals_first, spell
+from mtpdoctor.diagnose.splits import Together, going_together
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.workable import impossible, unsure
 from mtpdoctor.facts import UNKNOWN, Facts
@@ -135,6 +136,12 @@ def _fix(
         edits.extend(spelled)
     if contradictory(edits):
         return None
+    together = going_together(edits, case, facts) if any(e.op is EditOp.SET for e in edits) else Together(())
+    if together is None:
+        return None
+    if together.edits:
+        edits = list(together.edits)
+        notes.append(together.note)
     edits = removals_first(edits)
     if impossible(edits, facts, case.release) is not None:
         return None
@@ -166,9 +173,9 @@ def _fix(
         safety = Safety.MANUAL.value
         edits = []
     fix = Fix(
-        title=filled.title,
+        title=together.title or filled.title,
         safety=safety,
-        why=filled.why,
+        why=f"{filled.why}; {together.why}" if together.why else filled.why,
         risk=filled.risk,
         edits=tuple(edits),
         run=filled_in(tuple(map(with_number, filled.run)), case),
