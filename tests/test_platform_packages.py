@@ -49,3 +49,44 @@ def test_no_cuda_wheel_or_image_for_an_amd_gpu(tmp_path: Path, capsys: pytest.Ca
     assert "torch==" not in commands
     assert "docker pull lmsysorg/sglang:v0.5.18\n" not in commands + "\n"
     assert "newer ROCm image" in offered[0]["title"] and "torch must stay the ROCm build" in offered[0]["why"]
+
+
+def test_an_upgrade_on_amd_gpus_is_the_image_of_that_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offered = fixes(
+        "$ docker run lmsysorg/sglang:v0.5.16-rocm720-mi35x python3 -m sglang.launch_server --model-path /m --tp 8"
+        " --disaggregation-mode decode --disaggregation-decode-enable-radix-cache --speculative-algorithm EAGLE\n"
+        "ValueError: --disaggregation-decode-enable-radix-cache is incompatible with speculative decoding\n",
+        tmp_path,
+        capsys,
+    )
+    upgrade = next(fix for fix in offered if fix["title"].startswith("Upgrade SGLang to 0.5.23"))
+    assert upgrade["run"] == [
+        "docker pull lmsysorg/sglang:v0.5.23-rocm720-mi35x   # MI300 and MI325: v0.5.23-rocm720-mi30x"
+    ]
+
+
+def test_what_a_release_pins_is_asked_of_it_where_the_log_names_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offered = fixes(
+        "AttributeError: module 'sgl_kernel' has no attribute 'awq_dequantize'\n", tmp_path, capsys
+    )
+    install = next(line for line in offered[0]["run"] if line.startswith("pip install"))
+    assert "PINNED" not in install
+    assert "m.requires('sglang')" in install and "('sgl-kernel', 'sglang-kernel')" in install
+
+
+def test_a_library_of_cuda_12_that_is_meant_is_not_renamed_for_a_torch_of_cuda_13(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offered = fixes(
+        "torch                     2.11.0+cu130\n"
+        "ImportError: /v/lib/python3.12/site-packages/mooncake/engine.so: /usr/local/cuda/lib64/libcudart.so.12: "
+        "version `libcudart.so.12' not found (required by /v/lib/python3.12/site-packages/mooncake/engine.so)\n",
+        tmp_path,
+        capsys,
+    )
+    commands = "\n".join(line for fix in offered for line in fix["run"])
+    assert "pip install nvidia-cuda-runtime-cu12" in commands

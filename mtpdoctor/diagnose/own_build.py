@@ -14,6 +14,8 @@ from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.kb.types import Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass, replace
+from mtpdoctor.release import Release, parse_release, release_or_none
+from mtpdoctor.sglang.releases import known_releases
 
 # Folders of forks that are known to be such. A checkout or environment is named after the model or the machine as
 # often as after a fork, so that no other name tells whose tree it is.
@@ -56,7 +58,8 @@ _OTHER_WAY = {
     "musa": "build from source: setup_musa.py of sgl-kernel, then pyproject_other.toml as pyproject.toml, with the extra all_musa",
     "mps": "build from source: mv python/pyproject_other.toml python/pyproject.toml, then pip install -e \"python[all_mps]\"",
 }  # fmt: skip
-_UPGRADE = lazy(r"Upgrade SGLang (?:from \S+ )?to (\d[\w.]*) or later")
+_UPGRADE = lazy(r"Upgrade (?:SGLang )?(?:from \S+ )?to (?:SGLang )?(\d[\w.]*\w)")
+_SGLANG_VERSION = lazy(r"sglang(?:\[\w+\])?[=>]=(\d[\w.]*\w)")
 _MAKES = {
     "rocm": "ROCm",
     "npu": "Ascend",
@@ -66,7 +69,8 @@ _MAKES = {
     "mps": "Apple",
 }
 _IMAGES_OF = frozenset({"rocm", "npu"})  # the makes that SGLang publishes images for, besides NVIDIA
-_IMAGE = {"rocm": ("docker pull lmsysorg/sglang:latest-rocm",)}
+# The tags of SGLang's images for AMD's GPUs name ROCm and GPU: ROCm 7.0 first, 7.2 later.
+_ROCM_IMAGES_FROM, _ROCM_72_FROM = parse_release("0.5.6"), parse_release("0.5.12.post1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +180,15 @@ def _image(platform: str, case: Case) -> Fix:
         if platform in _IMAGES_OF
         else f"Build SGLang{release} and its kernel package from source for {make}",
         "the wheels on the package index are for NVIDIA GPUs; a newer release may do without what is missing here",
-        _IMAGE.get(platform, ()),
+        _rocm_image(case.release) if platform == "rocm" else (),
     )
+
+
+def _rocm_image(release: Release | None) -> tuple[str, ...]:
+    """The command for the image of a release for AMD's GPUs, or of the newest where it has none that is known."""
+    wanted = release if release is not None and release >= _ROCM_IMAGES_FROM else known_releases()[-1]
+    tag = f"v{wanted}-rocm{'720' if wanted >= _ROCM_72_FROM else '700'}-mi3"
+    return (f"docker pull lmsysorg/sglang:{tag}5x   # MI300 and MI325: {tag}0x",)
 
 
 def own_packages(platform: str, case: Case, needed: str | None = None, why: str | None = None) -> Fix:
@@ -188,28 +199,32 @@ def own_packages(platform: str, case: Case, needed: str | None = None, why: str 
         return _manual(
             f"Upgrade SGLang to {needed} or later, "
             + (f"by its {make} image or sources" if platform in _IMAGES_OF else f"from source for {make}"),
-            f"{why or ''} For {make}, {_OTHER_WAY[platform]}".strip(),
-            (),
+            f"{(why or '').rstrip('.')}. For {make}, {_OTHER_WAY[platform]}".lstrip(". "),
+            _rocm_image(release_or_none(needed)) if platform == "rocm" else (),
         )
     return _manual(
         f"Use SGLang's {make} image{release}, whose packages belong together"
         if platform in _IMAGES_OF
         else f"Install SGLang{release} from source for {make}, into a fresh environment",
         f"the package index's torch and triton, and the images without a platform in their tag, are for NVIDIA GPUs; {_OTHER_WAY[platform]}",
-        (),
+        _rocm_image(case.release) if platform == "rocm" else (),
     )
 
 
 def _spelled(fix: Fix, platform: str) -> Fix:
     run = [line for line in fix.run if not _SGLANG_WHEEL.search(line)]
     if len(run) < len(fix.run):
+        if platform == "rocm" and not any("docker pull" in line for line in run):
+            asked = next((m[1] for line in fix.run if (m := _SGLANG_VERSION.search(line))), None)
+            run += _rocm_image(release_or_none(asked))
         fix = replace(fix, why=f"{fix.why}; for {_MAKES[platform]}, {_OTHER_WAY[platform]}", run=tuple(run))
     title = fix.title
     for old, new in _COMMANDS.get(platform, {}).items():
         run = [line.replace(old, new) for line in run]
         title = title.replace(old, new)
     if platform == "rocm":
-        run = [line.replace("lmsysorg/sglang:dev", "lmsysorg/sglang:latest-rocm") for line in run]
+        newest = _rocm_image(None)[0].removeprefix("docker pull ")
+        run = [line.replace("lmsysorg/sglang:dev", newest) for line in run]
     return fix if tuple(run) == fix.run and title == fix.title else replace(fix, run=tuple(run), title=title)
 
 

@@ -27,6 +27,8 @@ _SHELL = lazy(r"((?<=\s)\S*\$\([^)]*\)\S*)")
 _COMMENT = lazy(r"\s+#[^\n]*$")
 _LOOKS = lazy(r"pip3? (?:check|list|show)\b|importlib\.metadata|^python3? -c|^grep |check_env")
 _OF_CUDA = lazy(r"\bnvidia-([a-z-]+?)-cu1[23]\b")
+_MEANS_CUDA = lazy(r"\bnvidia-[a-z-]+?-cu1[23]\b|\bCUDA 1[23]\b")
+_OPEN_PIN = lazy(r"(?<=\s)(['\"]?)(?P<name>[A-Za-z][\w.-]*)==PINNED\1(?=\s|$)")
 _IMAGE = lazy(r":v\d+\.\d+\.\d[\w.]*")
 _KERNELS = {"sgl-kernel": "sglang-kernel", "sglang-kernel": "sgl-kernel"}
 # From CUDA 13 on these have no number in their names.
@@ -60,9 +62,21 @@ def as_pinned(fixes: Sequence[Fix], blamed: Sequence[str], case: Case) -> tuple[
     if not any(fix.run and not fix.edits for fix in fixes):
         return tuple(fixes)
     pins, cuda = _wider(pins_of(case), case), cuda_major(case)
-    if not pins and cuda is None:
-        return tuple(fixes)
-    return tuple(_exact(fix, pins, cuda, blamed, case) if fix.run and not fix.edits else fix for fix in fixes)
+    if pins or cuda is not None:
+        fixes = [_exact(f, pins, cuda, blamed, case) if f.run and not f.edits else f for f in fixes]
+    return tuple(_asking(fix) if any("==PINNED" in line for line in fix.run) else fix for fix in fixes)
+
+
+def _asking(fix: Fix) -> Fix:
+    """The fix with a question to the installed SGLang in place of a version that is not known here."""
+    return replace(fix, run=tuple(_OPEN_PIN.sub(lambda m: _asked(m["name"]), line) for line in fix.run))
+
+
+def _asked(name: str) -> str:
+    wanted = name.lower().replace("_", "-")
+    names = repr(tuple(sorted(_KERNELS)) if wanted in _KERNELS else wanted)
+    found = f"next(r.split(';')[0] for r in m.requires('sglang') if r.replace('_', '-').startswith({names}))"
+    return f'"$(python -c "import importlib.metadata as m; print({found})")"'
 
 
 def _wider(pins: Mapping[str, str], case: Case) -> Mapping[str, str]:
@@ -102,7 +116,7 @@ def cuda_major(case: Case) -> str | None:
 
 
 def _exact(fix: Fix, pins: Mapping[str, str], cuda: str | None, blamed: Sequence[str], case: Case) -> Fix:
-    meant = _OF_CUDA.search(fix.title) is not None  # the title names the one for a certain CUDA
+    meant = _MEANS_CUDA.search(fix.title) is not None  # the title names the one for a certain CUDA
     run = [_line(line, pins, None if meant else cuda, case) for line in fix.run]
     if not any(_INSTALL.search(line) for line in run) and any("pip check" in line for line in run):
         names = _meant(fix, pins, blamed)
