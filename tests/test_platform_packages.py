@@ -90,3 +90,19 @@ def test_a_library_of_cuda_12_that_is_meant_is_not_renamed_for_a_torch_of_cuda_1
     )
     commands = "\n".join(line for fix in offered for line in fix["run"])
     assert "pip install nvidia-cuda-runtime-cu12" in commands
+
+
+def test_what_is_uninstalled_before_keeps_its_bare_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offered = fixes(
+        "$ docker run lmsysorg/sglang:v0.5.16 python3 -m sglang.launch_server --model-path /m\n"
+        "Traceback (most recent call last):\n"
+        '  File "/v/lib/python3.12/site-packages/sglang/srt/managers/scheduler.py", line 10, in step\n'
+        "    resolve_num_tokens_per_req(x=1)\n"
+        "TypeError: resolve_num_tokens_per_req() got an unexpected keyword argument 'x'\n",
+        tmp_path,
+        capsys,
+    )
+    commands = "\n".join(line for fix in offered for line in fix["run"])
+    assert "pip uninstall -y sglang && pip install --no-cache-dir sglang==0.5.16" in commands

@@ -156,16 +156,17 @@ def _line(line: str, pins: Mapping[str, str], cuda: str | None, case: Case) -> s
         line = _COMMENT.sub("", line)  # it tells the name for the other CUDA
     if _NEWER.search(line):
         return line
-    head, mark, tail = line.partition("install ")
+    at = next(_INSTALL.finditer(line)).end()  # what stands before, as an uninstallation, takes no version
+    head, tail = line[:at], line[at:]
     code, comment = _split_comment(tail)
-    parts = _SHELL.split(" " + code)  # what the shell puts in is left as it is: "x==$(pip show y | ...)"
+    parts = _SHELL.split(code)  # what the shell puts in is left as it is: "x==$(pip show y | ...)"
     parts[::2] = [
         _WORD.sub(lambda m: _pinned(m[1], m[2], m[3] or "", m[4], pins), part) for part in parts[::2]
     ]
-    exact = "".join(parts)[1:]
+    exact = "".join(parts)
     if exact == code:
         return line
-    return head + mark + exact + ("" if "pins" in comment or "kernel" in comment else comment)
+    return head + exact + ("" if "pins" in comment or "kernel" in comment else comment)
 
 
 def _split_comment(text: str) -> tuple[str, str]:
