@@ -175,5 +175,5 @@ def test_no_code_is_at_fault_for_a_process_that_was_killed() -> None:
     assert killed.next_steps == ()
     assert [fix.title for fix in killed.fixes] == [
         "Find out who killed it",
-        "Give host memory if the OOM killer did it",
+        "Give it more host memory - the usual sender of SIGKILL is the out-of-memory killer",
     ]
