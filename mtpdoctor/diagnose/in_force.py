@@ -22,6 +22,7 @@ _OPTION = lazy(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
 _OTHER_RELEASE = lazy(
     r"(?i)\b(?:upgrade|newer|later|older|earlier|downgrade|releases? (?:that|with|which))\b"
 )
+_DEVICE = lazy(r"nvidia\.com/gpu|/dev/(?:nvidia|kfd|dri|davinci)")
 _WORDS = {"true": "1", "on": "1", "yes": "1", "false": "0", "off": "0", "no": "0"}
 
 
@@ -88,6 +89,10 @@ def _container_has(edit: Edit, facts: Facts) -> bool:
 
         have, wanted = gib_of(size), gib_of(edit.value or "")
         return size == "unlimited" or (have is not None and wanted is not None and have >= wanted)
+    if edit.op is EditOp.GPUS and (
+        facts.look("container.runtime") == "nvidia" or _DEVICE.search(str(facts.look("container.device")))
+    ):
+        return edit.value == "all"  # the runtime or the devices hand them over without --gpus
     return edit.op is EditOp.GPUS and _same(facts.look("container.gpus"), edit.value)
 
 

@@ -43,6 +43,10 @@ def left(edit: Edit, facts: Facts) -> bool:
         (Edit(EditOp.ADD, "--disable-cuda-graph", None), {"flag.disable_cuda_graph": None}, True),
         (Edit(EditOp.ADD, "--disable-cuda-graph", None), {"flag.disable_cuda_graph": "true"}, True),
         (Edit(EditOp.REMOVE, "--tp-size", None), {"flag.tp_size": "2"}, True),
+        (Edit(EditOp.GPUS, "", "all"), {"container.image": "i"}, True),
+        (Edit(EditOp.GPUS, "", "all"), {"container.gpus": "all"}, False),
+        (Edit(EditOp.GPUS, "", "all"), {"container.runtime": "nvidia"}, False),
+        (Edit(EditOp.GPUS, "", "all"), {"container.device": "nvidia.com/gpu=all"}, False),
     ],
 )
 def test_in_force(edit: Edit, values: dict[str, object], changes: bool) -> None:
