@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mtpdoctor.facts import UNKNOWN, Facts
+from mtpdoctor.kb.by_name import evaluate_by_name
 from mtpdoctor.kb.condition_source import parse_condition
 from mtpdoctor.kb.conditions import evaluate
 from mtpdoctor.launch.types import Edit, EditOp
@@ -38,7 +39,7 @@ def impossible(edits: Iterable[Edit], facts: Facts, release: Release | None) -> 
             for written, why in rows_for(field, edit.value, release):
                 if with_kinds is None:
                     with_kinds = facts.merged(kind_facts(facts))
-                if evaluate(_condition(repr(written), written), with_kinds) is True:
+                if evaluate_by_name(_condition(repr(written), written), with_kinds) is True:
                     return f"{edit.name} {edit.value}: {why}"
     return None
 
