@@ -22,9 +22,9 @@ from mtpdoctor.sglang.store import release_order, sort_releases
 if TYPE_CHECKING:
     from mtpdoctor.sglang.source import SourceTree
 
-# Neither tests nor other programs of the distribution end a launch of the server.
+# Neither tests nor other programs of the distribution end a launch of a server.
 LEFT_OUT = lazy(
-    r"sglang/(?:test|multimodal_gen|lang|eval|benchmark|api|(?:jit_kernel|kernels/ops)/(?:flash_att\w+|diffusion)"
+    r"sglang/(?:test|multimodal_gen/(?:test|benchmarks|apps|tools|csrc|third_party)|lang|eval|benchmark|api|(?:jit_kernel|kernels/ops)/(?:flash_att\w+|diffusion)"
     r"|srt/(?:debug_utils|kv_canary|hardware_backend/mlx))/"
     r"|.*/(?:tests?|benchmarks?)/|sglang/(?:bench_|auto_benchmark)|.*/test_\w+\.py$"
 )
