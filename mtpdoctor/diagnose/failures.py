@@ -76,7 +76,7 @@ def collect(attempt: Attempt, matches: Sequence[Match]) -> tuple[Failure, ...]:
     for event in attempt.events:
         if event.kind is EventKind.SHUTDOWN:
             continue
-        keys = event_lines(event)
+        keys = event_lines(event) | _said_below(event, causes)
         inside = tuple(m for m in causes if m.line.key in keys)
         if event.kind in _REPORTS and not inside:
             continue
@@ -104,6 +104,24 @@ def collect(attempt: Attempt, matches: Sequence[Match]) -> tuple[Failure, ...]:
             same_line = tuple(m for m in causes if m.line.key == match.line.key)
             failures.append(Failure(None, same_line, (match.line,), match.line.rank, False, match.line))
     return tuple(sorted(failures, key=lambda f: f.start.key))
+
+
+# Rust says where on one line, and what on the next.
+PANIC = lazy(r"panicked at \S+:\d+:\d+:\s*$")
+
+
+def _said_below(event: Event, causes: Sequence[Match]) -> set[Key]:
+    """The line of a known cause that holds the words of a panic."""
+    at = event.line
+    if event.kind is not EventKind.NATIVE or not PANIC.search(at.body):
+        return set()
+    below = range(at.number + 1, at.number + 4)
+    near = (
+        x.line.key
+        for x in causes
+        if x.line.file == at.file and x.line.number in below and x.line.stream == at.stream
+    )
+    return set(sorted(near)[:1])
 
 
 def last_resort(attempt: Attempt, silent: set[Key]) -> Failure | None:

@@ -10,7 +10,13 @@ import shlex
 from difflib import SequenceMatcher
 
 from mtpdoctor.case import Case
-from mtpdoctor.diagnose.other_parsers import of_diffusion, of_missed_diffusion, of_router, parser_of
+from mtpdoctor.diagnose.other_parsers import (
+    of_diffusion,
+    of_missed_diffusion,
+    of_missed_router,
+    of_router,
+    parser_of,
+)
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.launch.types import Edit, EditOp
@@ -123,7 +129,7 @@ def _unknown_flags(text: str, match: Match, case: Case) -> list[Remedy]:
 
         if not arguments:
             return without_strays(text, case)
-    remedies: list[Remedy] = []
+    remedies: list[Remedy] = of_missed_router(arguments, match, case)
     helps = [(name, value, explain_unknown(name, release, value)) for name, value in arguments]
     helps = [(name, value, _ranged(_fitting(h, value, case), case)) for name, value, h in helps]
     helps = _with_port(helps)

@@ -85,6 +85,41 @@ def of_router(flags: Sequence[tuple[str, str | None]]) -> list[Remedy]:
     return out
 
 
+def of_missed_router(flags: Sequence[tuple[str, str | None]], match: Match, case: Case) -> list[Remedy]:
+    """For options of the router that a server refused: the router is a program of its own, and where one command
+    starts both (``sglang_router.launch_server``) its options have ``--router-`` in front."""
+    known = router_flags()
+    mine = [(name, value) for name, value in flags if name in known and name not in flag_table(None)]
+    if not mine:
+        return []
+    shown = ", ".join(name for name, _ in mine)
+    if _starts_both(match, case):
+        title = "Write " + ", ".join(f"--router-{name[2:]}" for name, _ in mine)
+        why = f"sglang_router.launch_server starts servers and router; of the router's options ({shown}) it takes only those with --router- in front"
+        return [
+            Remedy(
+                title=title,
+                safety=Safety.MANUAL,
+                why=why,
+                run=("python -m sglang_router.launch_server --help",),
+            )
+        ]
+    typed = " ".join(name if value is None else f"{name} {value}" for name, value in mine)
+    why = f"{shown}: options of the router, which is a program of its own and starts no model; each server is started by itself, without them"
+    run = ("pip install sglang-router", f"{ROUTER} {typed}")
+    return [
+        Remedy(title="Start the router with them, beside the servers", safety=Safety.MANUAL, why=why, run=run)
+    ]
+
+
+def _starts_both(match: Match, case: Case) -> bool:
+    if case.reading is None or case.attempt is None:
+        return False
+    first = max(1, match.line.number - _LINES)
+    lines = case.reading.hits.window(match.line.file, first, match.line.number)
+    return any("sglang_router.launch_server" in x.text or "smg server" in x.text for x in lines)
+
+
 def _has_counterpart(name: str, case: Case) -> bool:
     """Is it an option of another engine for which the language server has one of its own?"""
     from mtpdoctor.sglang.help import (  # the diagnosis of most failures asks only whose server it is

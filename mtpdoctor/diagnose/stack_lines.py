@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mtpdoctor.diagnose.causality import Cause
-from mtpdoctor.diagnose.failures import is_echo
+from mtpdoctor.diagnose.failures import PANIC, is_echo
 from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import replace
@@ -67,7 +67,7 @@ def with_last_words(
 def with_error_above(cause: Cause, reading: LogReading, attempt: Attempt) -> Cause:
     """The cause with the beginning of the message above the stack as its root; as it is where none stands there."""
     event = cause.failure.event
-    if event is not None and _PANIC.search(event.line.body) and cause.match is None:
+    if event is not None and PANIC.search(event.line.body) and cause.match is None:
         return _with_words_of_panic(cause, reading)
     if event is None or not is_echo(event) or cause.root.key != event.line.key:
         return cause
@@ -89,9 +89,6 @@ def with_error_above(cause: Cause, reading: LogReading, attempt: Attempt) -> Cau
         if apart > APART or (found is not None and is_healthy(other)):
             break
     return cause if found is None else replace(cause, root=found)
-
-
-_PANIC = lazy(r"panicked at \S+:\d+:\d+:\s*$")
 
 
 def _with_words_of_panic(cause: Cause, reading: LogReading) -> Cause:

@@ -14,7 +14,14 @@ from mtpdoctor.log.observe import Observer
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.shown import OF_ONE_LAUNCH, shown_by_tools
 from mtpdoctor.log.shown.elsewhere import Launched, elsewhere, launched
-from mtpdoctor.log.stages import ROUTER_UP, WORKER_UP, stage_of_stack, stage_of_traceback
+from mtpdoctor.log.stages import (
+    ROUTER_ALONE,
+    ROUTER_HAS_WORKER,
+    ROUTER_UP,
+    WORKER_UP,
+    stage_of_stack,
+    stage_of_traceback,
+)
 from mtpdoctor.log.survival import goes_on, outlived_by
 from mtpdoctor.log.tracelines import is_record
 from mtpdoctor.log.types import Attempt, Event, EventKind, Line, Span, Stage, StageMark
@@ -114,13 +121,21 @@ def _worker_up(items: Sequence[Item]) -> Line | None:
     shown = [parse_server_args(i.line.text) or {} for i in items if i.what == "server_args"]
     ranks = [args.get("node_rank") for args in shown]
     if not shown:
-        router = next((i.line for i in items if i.what == "mark" and ROUTER_UP in i.line.body), None)
+        router = _router_up([i.line for i in items if i.what == "mark"])
         if router is not None:
             return router
     if any(not isinstance(rank, int) or rank < 1 for rank in ranks):
         return None
     texts = WORKER_UP if not ranks else (*WORKER_UP, "Uvicorn running on")
     return next((i.line for i in items if i.what == "mark" and any(t in i.line.body for t in texts)), None)
+
+
+def _router_up(marks: Sequence[Line]) -> Line | None:
+    """Where a router says that it is up; nowhere when it reaches none of its workers."""
+    up = next((x for x in marks if ROUTER_UP in x.body), None)
+    if up is None or "workers: []" not in up.body or any(ROUTER_HAS_WORKER in x.body for x in marks):
+        return up
+    return None if any(ROUTER_ALONE in x.body for x in marks) else up
 
 
 def _marks(items: Sequence[Item]) -> list[StageMark]:

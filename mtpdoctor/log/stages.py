@@ -19,6 +19,9 @@ WORKER_UP = (
     "Starting dummy health check server",
 )
 ROUTER_UP = "Router ready | workers"  # of SGLang's router, which prints no server_args
+ROUTER_HAS_WORKER = "(marked as healthy)"  # it registers its workers after that, one by one
+# it goes on without one that it could not register
+ROUTER_ALONE = "ailed job: type=AddWorker"
 SERVER_ARGS = "server_args="
 BATCH_LINES = ("Decode batch", "Prefill batch")  # in every second line of a serving log: never searched for
 
@@ -57,7 +60,7 @@ _MARKS: tuple[tuple[str, Stage], ...] = (
     ("Start of pd disaggregation warmup", Stage.WARMUP),
     ("Start of prefill warmup", Stage.WARMUP),
     ("gRPC server listening", Stage.WARMUP),
-    *((text, Stage.WARMUP) for text in (*WORKER_UP, ROUTER_UP)),
+    *((text, Stage.WARMUP) for text in (*WORKER_UP, ROUTER_UP, ROUTER_HAS_WORKER, ROUTER_ALONE)),
     ("Using default HuggingFace chat template", Stage.TOKENIZER),
     ("Loading chat template from argument", Stage.TOKENIZER),
     ("Use chat template for the OpenAI-compatible API server", Stage.TOKENIZER),
