@@ -204,6 +204,7 @@ def _for_this_build(
         fix if (run := filled_in(fix.run, case)) == fix.run else replace(fix, run=run) for fix in fixes
     )
     if not _is_known(cause):
+        from mtpdoctor.diagnose.element_types import typed_otherwise
         from mtpdoctor.diagnose.native import frames_at_death
         from mtpdoctor.diagnose.odd_values import odd_fixes
         from mtpdoctor.diagnose.other_parsers import serves_diffusion
@@ -224,6 +225,8 @@ def _for_this_build(
             )
         # What a rule knows of this very failure keeps its order.
         odd = odd_fixes(cause, case, knowledge)
+        other = typed_otherwise(cause, case, knowledge)
+        odd = (*odd, other) if other is not None else odd
         rest = tuple(fix for fix in ranked(fixes) if fix.edits not in {f.edits for f in odd})
         fixes = with_suspects((*odd, *rest), cause, case, knowledge, frames_at_death(cause, reading))
     elif cause.failure.event is not None:

@@ -77,13 +77,14 @@ def _in_own_image(case: Case, attempt: Attempt) -> bool:
 def _with_image(fix: Fix) -> Fix:
     """The image of the release that the fix installs goes before its pip command."""
     asked = [(sign, release) for sign, text in sglang_asked(fix.run) if (release := release_or_none(text))]
-    if fix.edits or len(asked) != 1 or any("docker " in line or "fresh/" in line for line in fix.run):
-        return fix
-    release = _tagged(*asked[0])
+    release = _tagged(*asked[0]) if len(asked) == 1 and not fix.edits else None
     if release is None:
         return fix
     pull = f"docker pull {OFFICIAL}:v{release}"
-    return replace(fix, run=(pull, *fix.run), notes=(*fix.notes, _IMAGE_NOTE))
+    rest = tuple(line for line in fix.run if line != pull)
+    if any("docker " in line or "fresh/" in line for line in rest):
+        return fix
+    return replace(fix, run=(pull, *rest), notes=(*fix.notes, _IMAGE_NOTE))
 
 
 def _tagged(sign: str, release: Release) -> Release | None:

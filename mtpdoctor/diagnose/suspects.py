@@ -99,13 +99,15 @@ def with_suspects(
 
 
 def untouched(fixes: Sequence[Fix], case: Case) -> list[tuple[FlagUse, FlagSpec]]:
-    """Options of the command that the release has and none of the fixes edits."""
+    """Options of the command that the release has, that ask for more than its default, and that none of the fixes edits."""
     touched = {edit.name for fix in fixes for edit in fix.edits}
     table = flag_table(case.release)
     out = []
     for use in case.document.command.flags if case.document is not None else ():
         spec = table.resolve(use.name)
-        if spec is not None and touched.isdisjoint({spec.name, use.name, *spec.aliases}):
+        if spec is None or use.values == (str(spec.default),) or use.values == ("auto",):
+            continue
+        if touched.isdisjoint({spec.name, use.name, *spec.aliases}):
             out.append((use, spec))
     return out
 

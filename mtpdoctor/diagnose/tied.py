@@ -8,10 +8,12 @@ names no release and the error is one of programming, a release whose form of th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mtpdoctor.diagnose.components import options_of
+from mtpdoctor.diagnose.element_types import typed_otherwise
 from mtpdoctor.diagnose.gated import SURROUNDINGS, gated_by_frames
 from mtpdoctor.diagnose.installs import sglang_asked
 from mtpdoctor.diagnose.memory import asks_memory
@@ -19,7 +21,8 @@ from mtpdoctor.diagnose.namesakes import Namesake, namesakes
 from mtpdoctor.diagnose.remedies import fix_of
 from mtpdoctor.diagnose.suspects import KEPT, untouched, without_namesake
 from mtpdoctor.diagnose.unknown import is_own, root_traceback
-from mtpdoctor.kb.types import EditTemplate
+from mtpdoctor.diagnose.written import said_by
+from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
 from mtpdoctor.log.types import EventKind
 from mtpdoctor.records import replace
 
@@ -55,6 +58,12 @@ def with_tied(
     kind = traceback.type.rsplit(".", 1)[-1] if traceback is not None else ""
     if kind in SURROUNDINGS or "OutOfMemory" in kind or _is_apart(rule):
         return fixes
+    other = typed_otherwise(cause, case, knowledge)
+    if other is not None and not _touches(fixes, other):
+        fixes = (*fixes, other)
+    draft = _without_draft(fixes, cause, case, knowledge)
+    if draft is not None:
+        fixes = (*fixes, draft)
     if len(fixes) < _CROWDED and case.document is not None:
         frames = traceback.frames if traceback is not None else frames
         fixes = (*fixes, *_ways_round(fixes, frames, case, knowledge))
@@ -105,6 +114,33 @@ def _is_needed(use: FlagUse, case: Case) -> bool:
         or path.endswith(".gguf")
         or use.values[:1] in (("bitsandbytes",), ("gguf",), ("mistral",))
     )
+
+
+def _without_draft(fixes: Sequence[Fix], cause: Cause, case: Case, knowledge: Knowledge) -> Fix | None:
+    """Without speculation, where the failure names the folder of the draft and no fix does without it."""
+    draft, model = (
+        case.facts.look(f"flag.{name}") for name in ("speculative_draft_model_path", "model_path")
+    )
+    if not isinstance(draft, str) or len(draft) < _LEAST or draft == model or case.document is None:
+        return None
+    said = said_by(root_traceback(cause), cause.root)
+    if not re.search(rf"(?<![\w.-]){re.escape(draft.rstrip('/'))}(?![\w-])", said):
+        return None
+    remedy = Remedy(
+        title="Serve without speculation: what fails is the draft model",
+        safety=Safety.RISKY,
+        why=f"the message names {draft}, which the command gives as the draft; the model itself needs none",
+        edits=(EditTemplate("remove", "--speculative-algorithm"),),
+        risk="answers come slower",
+    )
+    made = fix_of(remedy, case, knowledge)
+    return None if made is None or _touches(fixes, made) else made
+
+
+def _touches(fixes: Sequence[Fix], new: Fix) -> bool:
+    """Does one of the fixes edit one of the options already?"""
+    names = {edit.name for edit in new.edits}
+    return any(edit.name in names for fix in fixes for edit in fix.edits) or _told(fixes, new)
 
 
 def _told(fixes: Sequence[Fix], new: Fix) -> bool:

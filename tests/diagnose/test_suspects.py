@@ -53,6 +53,12 @@ def test_what_the_failing_code_is_named_after_goes_before_what_experience_guesse
     )
 
 
+def test_what_says_only_what_would_be_anyway_is_not_blamed() -> None:
+    path = "  File \"/opt/sglang/python/sglang/srt/layers/attention/warp.py\", line 9, in warp\n    x\nKeyError: 'warp'"
+    assert guessed(said_of("--kv-cache-dtype auto", path)) == []
+    assert guessed(said_of("--kv-cache-dtype fp8_e4m3", path)) == [("Try without --kv-cache-dtype", "risky")]
+
+
 def test_what_the_server_is_for_stays() -> None:
     assert guessed(said_of("--tp 2 --trust-remote-code --quantization fp8 --context-length 4096")) == []
 
