@@ -47,9 +47,10 @@ def diagnosed(
 def _placed(diagnosis: Diagnosis, case: Case, attempt: Attempt) -> Diagnosis:
     if not diagnosis.fixes:
         return diagnosis
+    from mtpdoctor.diagnose.checkpoints import fitting_checkpoints
     from mtpdoctor.diagnose.placed import as_placed  # only a failure has fixes
 
-    fixes = as_placed(diagnosis.fixes, case, attempt)
+    fixes = as_placed(fitting_checkpoints(diagnosis.fixes, case), case, attempt)
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 

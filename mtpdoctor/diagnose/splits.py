@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _SIZES = ("tp_size", "pp_size", "dp_size", "ep_size", "nnodes")
 _OF_NODES = ("nnodes", "node_rank", "dist_init_addr")
-_BILLIONS = lazy(r"(?<![\d.])(\d{1,4}(?:\.\d+)?)[bB](?![a-zA-Z\d])")
+_BILLIONS = lazy(r"(?<![\d.A-Za-z])(?:(?P<times>\d{1,3})x)?(?P<size>\d{1,4}(?:\.\d+)?)[bB](?![a-zA-Z\d])")
+_LARGE = 70.0  # billions of parameters of a model whose name tells none
 # Ranks that divide the heads of nearly every model up to so many billions of parameters (12, 14, 28, 40, 48, 64, ...).
 _ANY = 1 << 16
 _COMMON = ((10, 2), (50, 4), (10_000, 8))
@@ -92,17 +93,22 @@ def _on_one_node(
 
 def _common(case: Case, facts: Facts) -> int:
     """The most ranks that heads divide by: of a model whose heads are not known, by its size in its name."""
-    if _number(facts, "model.heads"):
+    if number_of(facts, "model.heads"):
         return _ANY
-    path = str(case.facts.look("arg.model_path") or "").rstrip("/").rsplit("/", 1)[-1]
-    said = _BILLIONS.findall(path)
-    size = float(said[0]) if said else 70.0
+    size = billions_of(case) or _LARGE
     return next(ranks for billions, ranks in _COMMON if size <= billions)
+
+
+def billions_of(case: Case) -> float | None:
+    """The parameters of the model by its name (Qwen3-8B, Mixtral-8x7B), in billions; None where it tells none."""
+    name = str(case.facts.look("arg.model_path") or "").rstrip("/").rsplit("/", 1)[-1]
+    said = _BILLIONS.search(name)
+    return float(said["size"]) * int(said["times"] or 1) if said else None
 
 
 def _before(facts: Facts) -> _Split | None:
     """As the server has them; None where the number of ranks is not known."""
-    tp, *others = (_number(facts, f"arg.{name}") for name in _SIZES)
+    tp, *others = (number_of(facts, f"arg.{name}") for name in _SIZES)
     if not tp:
         return None
     pp, dp, ep, nodes = (number or 1 for number in others)
@@ -147,7 +153,7 @@ def _said(split: _Split, facts: Facts) -> str:
     """What does not divide, "" where nothing is known to."""
     if split.nodes > 1 and split.tp * split.pp % split.nodes:
         return f"{split.tp * split.pp} over {split.nodes} nodes"
-    heads, groups = _number(facts, "model.heads"), _number(facts, "model.kv_heads")
+    heads, groups = number_of(facts, "model.heads"), number_of(facts, "model.kv_heads")
     if heads and heads % split.attention:
         return f"{heads} attention heads"
     if (
@@ -197,7 +203,7 @@ def _written(
     return Together(tuple(out), title, why, f"{names} as well: a part of --tp-size" if names else "")
 
 
-def _number(facts: Facts, name: str) -> int | None:
+def number_of(facts: Facts, name: str) -> int | None:
     value = facts.look(name)
     try:
         return None if isinstance(value, bool) else int(str(value))
