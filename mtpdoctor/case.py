@@ -130,7 +130,7 @@ def build_case(
     facts = Facts({}).merged(*layers)
     sizes = _sizes(facts) if reading is not None else Facts({})
     facts = facts.merged(_sparse_kind(facts), _platform_of_device(facts), sizes)
-    facts = facts.merged(_platform_of_packages(facts), _files_of_lacked(facts))
+    facts = facts.merged(_platform_of_packages(facts), _files_of_lacked(facts), _files_of_unprocessed(facts))
     if reading is not None:
         facts = _as_launched(facts, document)
     known = facts.look("release")
@@ -237,6 +237,17 @@ def _files_of_lacked(facts: Facts) -> Facts:
     files = sorted({span[2] for name in lacked.value for span in architecture(name).spans})
     values = {"log.lacked_files": tuple(files)} if files else {}
     return make_facts(values, Source.DERIVED, lacked.where)
+
+
+def _files_of_unprocessed(facts: Facts) -> Facts:
+    """``log.processor_files``: the files of SGLang's processors for the classes that it says it has none for."""
+    named = facts.fact("log.unprocessed")
+    if named is None:
+        return Facts({})
+    from mtpdoctor.sglang.architectures import processor_file
+
+    files = sorted({file for name in named.value if (file := processor_file(name)) is not None})
+    return make_facts({"log.processor_files": tuple(files) or None}, Source.DERIVED, named.where)
 
 
 def _sparse_kind(facts: Facts) -> Facts:

@@ -48,6 +48,7 @@ LITERALS = (
     "sglang: 0.",
     "sglang_version",
     "not supported for now",
+    "No processor registered",
     "has no SGlang implementation and",
     "NVIDIA H",
     "NVIDIA A",
@@ -206,6 +207,7 @@ def release_in(text: str) -> str | None:
 _LACKED = lazy(
     r"Model architectures \[([^\]]+)\] are not supported|(?<!\w)(\w{1,120}) has no SGlang implementation and"
 )
+_UNPROCESSED = lazy(r"No processor registered for architecture: \[([^\]]+)\]")
 # Images that are built every day from the development branch.
 _DEVELOPMENT = lazy(
     r"\b((?:rocm/sgl-dev|lmsysorg/sglang(?:-\w+)?|quay\.io/ascend/sglang):(?:[\w.-]*-20\d{6}[\w.-]*|(?:nightly|dev|main)[\w.-]*))"
@@ -249,6 +251,8 @@ class Observer:
             self._note("model.architecture", m[1], line)
         if ("not supported for now" in text or "has no SGlang" in text) and (m := _LACKED.search(text)):
             self._note("log.lacked", tuple(re.findall(r"\w+", m[1] or m[2])), line)
+        if "No processor registered" in text and (m := _UNPROCESSED.search(text)):
+            self._note("log.unprocessed", tuple(re.findall(r"\w+", m[1])), line)
         if "accept len" in text and (m := _ACCEPT_LEN.search(text)) and (value := float(m[1])) > 0:
             self._seen["log.accept_len"] = Observation("log.accept_len", value, line)
         if "sglang" in text.lower() and "release" not in self._seen and (release := release_in(text)):

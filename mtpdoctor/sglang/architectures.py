@@ -16,6 +16,7 @@ from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.store import read_table, release_order
 
 ARCHITECTURES_FILE = "architectures.json"
+PROCESSORS_FILE = "processors.json"
 TRANSFORMERS_FILE = "transformers.json"
 
 
@@ -51,6 +52,12 @@ class Known:
 def architecture(name: str) -> Known:
     """Releases whose registry of models has a class of this name."""
     return _known(releases_folder() / ARCHITECTURES_FILE, "architectures", name)
+
+
+def processor_file(name: str) -> str | None:
+    """The file of multimodal processors that holds this architecture, in any release."""
+    found = read_table(releases_folder() / PROCESSORS_FILE)["processors"].get(name)
+    return found if isinstance(found, str) else None
 
 
 def registered_type(name: str) -> Known:
