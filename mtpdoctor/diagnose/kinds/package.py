@@ -38,6 +38,8 @@ def package_remedies(match: Match, case: Case) -> list[Remedy]:
     remedies = []
     if pinned is not None and release.pins[pinned] and case.release is not None:
         remedies.append(_pinned(package, pinned, release, case))
+    elif pinned is not None and release.pins[pinned].startswith("==") and case.release is None:
+        remedies.append(_asked(package, pinned))
     else:
         remedies.append(_unpinned(package, pinned or names[0], case))
     remedies.append(_whole(case))
@@ -122,6 +124,17 @@ def _pinned(package: str, name: str, release: ReleaseFacts, case: Case) -> Remed
         safety=Safety.MANUAL,
         why=f"the failure is in {package} or at its border with SGLang, as when their versions differ{comes}",
         run=(f"pip show {name}", f"pip install {run}"),
+        risk="what else uses this Python may need another version",
+    )
+
+
+def _asked(package: str, name: str) -> Remedy:
+    """Where the release is not known: the version is asked of the SGLang that is installed."""
+    return Remedy(
+        title=f"Install the {name} that the installed SGLang asks for",
+        safety=Safety.MANUAL,
+        why=f"the failure is in {package} or at its border with SGLang, as when their versions differ; each release pins one version",
+        run=(f"pip show {name} sglang", f'pip install "{name}==PINNED"'),
         risk="what else uses this Python may need another version",
     )
 
