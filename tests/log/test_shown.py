@@ -209,3 +209,37 @@ def test_what_a_request_or_a_source_line_quotes_is_no_fact() -> None:
 def test_a_table_that_the_end_of_the_log_cuts_short_says_nothing_else() -> None:
     text = ("+---+\n" + ANSWERS + "+---+\n") * 3 + table(H100)
     assert facts_of("", LAUNCH + text)["host.gpu.count"] == 2
+
+
+RELEASES = [
+    ("$ pip show sglang\nName: sglang\nVersion: 0.5.12\nSummary: x\n", "0.5.12"),
+    ("$ pip show sglang | grep -i version\nVersion: 0.5.12.post1\n", "0.5.12.post1"),
+    ("$ uv pip show torch sglang\nName: torch\nVersion: 2.9.1\n---\nName: sglang\nVersion: 0.5.12\n", "0.5.12"),
+    ("$ pip show sglang | awk '/^Version/{print $2}'\n0.5.12\n", "0.5.12"),
+    ('$ python -c "import sglang; print(sglang.__version__)"\n/usr/lib/x.py:3: UserWarning: a\n0.5.12\n', "0.5.12"),
+    (">>> sglang.__version__\n'0.5.12'\n", "0.5.12"),
+    ("- SGLang: 0.5.12 (docker image)\n", "0.5.12"),
+    ("* **SGLang version:** v0.5.12\n", "0.5.12"),
+    ("| sglang | 0.5.12 |\n", "0.5.12"),
+    ("SGLang v0.5.12, 8x H20\n", "0.5.12"),
+    ("$ pip show sglang torch | grep -i version\nVersion: 0.5.12\nVersion: 2.9.1\n", None),  # in whose order
+    ("$ pip show sgl-kernel\nName: sgl-kernel\nVersion: 0.5.12\n", None),
+    ("$ (other) pip show torch | grep Version\nVersion: 0.5.12\n", None),
+    ("SGLang: >= 0.5.12\nSGLang 0.5.12 or newer is needed\nThis needs SGLang 0.5.12\n", None),
+    ("- SGLang: 0.5.12\n- SGLang: 0.5.9\n", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "release"), RELEASES)
+def test_the_release_that_somebody_asked_for_or_wrote_down(text: str, release: str | None) -> None:
+    for reading in (reading_from_text(text + LAUNCH, LITERALS), reading_from_text(LAUNCH + text, LITERALS)):
+        assert reading.attempt is not None
+        found = case_of(reading, reading.attempt, Given())[0].release
+        assert (str(found) if found else None) == release
+
+
+def test_pip_of_another_environment_tells_no_release() -> None:
+    text = f"(old) a@box:~$ pip show sglang\nVersion: 0.4.6\n(new) a@box:~$ {LAUNCH[2:]}"
+    reading = reading_from_text(text, LITERALS)
+    assert reading.attempt is not None
+    assert case_of(reading, reading.attempt, Given())[0].release is None
