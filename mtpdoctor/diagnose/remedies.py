@@ -82,7 +82,11 @@ def facts_for(rule: Rule, case: Case, knowledge: Knowledge) -> Facts:
 def _expanded(match: Match, case: Case) -> list[Remedy]:
     out: list[Remedy] = []
     for remedy in match.rule.remedies:
-        if remedy.generate is None:
+        if remedy.checkpoints is not None and remedy.checkpoints.smaller:
+            from mtpdoctor.diagnose.published import with_fewer_bits
+
+            out.extend(with_fewer_bits(remedy))
+        elif remedy.generate is None:
             out.append(remedy)
         else:
             from mtpdoctor.diagnose.generate import generated_remedies  # few rules have them
@@ -121,8 +125,17 @@ def _fix(
     knowledge: Knowledge,
     truth: bool | None,
 ) -> Fix | None:
-    filled = resolve_remedy(remedy, facts, captures)
     notes: list[str] = []
+    served = case  # with what is known of the weights that the fix serves
+    if remedy.checkpoints is not None:
+        from mtpdoctor.diagnose.published import with_checkpoint  # few remedies ask for it
+
+        answer = with_checkpoint(remedy, case, facts, knowledge.checkpoints)
+        if answer.remedy is None:
+            return None
+        remedy, served = answer.remedy, answer.case
+        notes.extend(answer.notes)
+    filled = resolve_remedy(remedy, facts, captures)
     if truth is None:
         notes.append(_condition_in_words(remedy, case, facts, captures))
     safety = remedy.safety.value
@@ -191,7 +204,7 @@ def _fix(
         return replace(fix, safety=Safety.MANUAL.value, notes=(*fix.notes, said))
     releases = candidate_releases(case, rule)
     wanted = tuple(r for r in releases if remedy.releases.holds(r))  # the remedy is for these only
-    proof = prove(case, tuple(edits), knowledge, wanted or releases)
+    proof = prove(served, tuple(edits), knowledge, wanted or releases)
     if proof is None:
         return None
     fixed = proof.document

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mtpdoctor import __version__
+from mtpdoctor.kb.checkpoints import Checkpoints
 from mtpdoctor.kb.codec import condition_out, rule_in, rule_out
 from mtpdoctor.kb.knowledge import Knowledge, Prediction, RuleHead, head_of, literals_of, prediction_of
 from mtpdoctor.kb.resolution import Resolution
@@ -24,7 +25,7 @@ from mtpdoctor.kb.resolution_source import resolution_in, resolution_out
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.paths import cache_folder
 
-FORMAT = 8
+FORMAT = 9
 
 
 def source_key(files: Sequence[Path]) -> str:
@@ -60,7 +61,8 @@ def read(path: Path, key: str) -> Knowledge | None:
         if checksum != zlib.crc32(memoryview(data)[start:]):
             return None
         end = start + size
-        written_for, literals, heads, places, of_predictions, of_resolution = marshal.loads(data[start:end])
+        written_for, literals, heads, places, *others = marshal.loads(data[start:end])
+        of_predictions, of_resolution, of_checkpoints = others
         if written_for != key:
             return None
         heads = tuple(map(RuleHead._make, heads))
@@ -76,11 +78,22 @@ def read(path: Path, key: str) -> Knowledge | None:
         lambda index: rule_in(part(places[index])),
         lambda: resolution_in(part(of_resolution)),
         lambda: [Prediction(*row) for row in part(of_predictions)],
+        lambda: _checkpoints_of(part(of_checkpoints)),
     )
 
 
-def write(path: Path, key: str, rules: Sequence[Rule], resolution: Resolution) -> bool:
-    """Keep compiled rules and the resolution; False when it cannot be written."""
+def _checkpoints_of(data: Any) -> Checkpoints:
+    from mtpdoctor.kb.checkpoints_source import checkpoints_in  # few runs ask for them
+
+    return checkpoints_in(data)
+
+
+def write(
+    path: Path, key: str, rules: Sequence[Rule], resolution: Resolution, checkpoints: Checkpoints
+) -> bool:
+    """Keep compiled rules, the resolution and the checkpoints; False when it cannot be written."""
+    from mtpdoctor.kb.checkpoints_source import checkpoints_out
+
     body = bytearray()
 
     def placed(part: Any) -> tuple[int, int]:
@@ -92,8 +105,11 @@ def write(path: Path, key: str, rules: Sequence[Rule], resolution: Resolution) -
     predicting = [prediction_of(rule) for rule in rules if rule.predicts is not None]
     of_predictions = placed([(*row, condition_out(condition)) for *row, condition in predicting])
     of_resolution = placed(resolution_out(resolution))
+    of_checkpoints = placed(checkpoints_out(checkpoints))
     heads = [tuple(head_of(rule)) for rule in rules]
-    head = marshal.dumps((key, literals_of(rules), heads, places, of_predictions, of_resolution))
+    head = marshal.dumps(
+        (key, literals_of(rules), heads, places, of_predictions, of_resolution, of_checkpoints)
+    )
     content = head + bytes(body)
     partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:

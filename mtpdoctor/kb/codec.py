@@ -16,6 +16,7 @@ from mtpdoctor.kb.types import (
     Safety,
     Span,
     Unfixed,
+    Wanted,
 )
 from mtpdoctor.log.types import Stage
 from mtpdoctor.release import ReleaseRange
@@ -58,6 +59,7 @@ def _remedy_out(r: Remedy) -> dict[str, Any]:
         "when": condition_out(r.when),
         "releases": r.releases.text,
         "generate": r.generate,
+        "checkpoints": _wanted_out(r.checkpoints),
     }
 
 
@@ -72,7 +74,26 @@ def _remedy_in(data: dict[str, Any]) -> Remedy:
         when=condition_in(data["when"]),
         releases=ReleaseRange.parse(data["releases"]),
         generate=data["generate"],
+        checkpoints=_wanted_in(data["checkpoints"]),
     )
+
+
+def _wanted_out(w: Wanted | None) -> list[Any] | None:
+    return (
+        None
+        if w is None
+        else [
+            *(list(w.formats), w.original, list(w.makers), w.smaller),
+            [[e.op, e.name, e.value] for e in w.edits],
+        ]
+    )
+
+
+def _wanted_in(data: list[Any] | None) -> Wanted | None:
+    if data is None:
+        return None
+    formats, original, makers, smaller, edits = data
+    return Wanted(tuple(formats), original, tuple(makers), smaller, tuple(EditTemplate(*e) for e in edits))
 
 
 def _notes_out(notes: tuple[ReleaseNote, ...]) -> list[Any]:

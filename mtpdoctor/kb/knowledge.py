@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from mtpdoctor.kb.checkpoints import Checkpoints
 from mtpdoctor.kb.codec import condition_in
 from mtpdoctor.kb.resolution import Resolution
 from mtpdoctor.kb.types import Condition, Rule
@@ -70,7 +71,7 @@ class Knowledge:
     """Immutable. ``heads`` and ``literals`` are at hand at once; rules are made on first use.
 
     ``literals`` are all texts that a log must be searched for (match, requires and unless);
-    ``resolution`` is what SGLang makes of arguments, read on first use too.
+    ``resolution`` is what SGLang makes of arguments, ``checkpoints`` what was published of models; read on first use too.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Knowledge:
         make: Callable[[int], Rule],
         resolution: Callable[[], Resolution] = Resolution,
         predictions: Callable[[], Sequence[Prediction]] | None = None,
+        checkpoints: Callable[[], Checkpoints] = Checkpoints,
     ) -> None:
         self.heads = tuple(heads)
         self.literals = tuple(literals)
@@ -88,6 +90,14 @@ class Knowledge:
         self._resolution: Resolution | None = None
         self._make_predictions = predictions or self._of_rules
         self._predictions: Sequence[Prediction] | None = None
+        self._make_checkpoints = checkpoints
+        self._checkpoints: Checkpoints | None = None
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        if self._checkpoints is None:
+            self._checkpoints = self._make_checkpoints()
+        return self._checkpoints
 
     @property
     def resolution(self) -> Resolution:
@@ -96,11 +106,21 @@ class Knowledge:
         return self._resolution
 
     @staticmethod
-    def of(rules: Sequence[Rule], resolution: Resolution | None = None) -> Knowledge:
+    def of(
+        rules: Sequence[Rule],
+        resolution: Resolution | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> Knowledge:
         """Knowledge of rules that are already there."""
         rules = tuple(rules)
         heads = [head_of(rule) for rule in rules]
-        return Knowledge(heads, literals_of(rules), lambda i: rules[i], lambda: resolution or Resolution())
+        return Knowledge(
+            heads,
+            literals_of(rules),
+            lambda i: rules[i],
+            lambda: resolution or Resolution(),
+            checkpoints=lambda: checkpoints or Checkpoints(),
+        )
 
     @property
     def rules(self) -> tuple[Rule, ...]:

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb import host_examples, lint_examples, lint_static
+from mtpdoctor.kb.checkpoints_lint import unknown_formats
+from mtpdoctor.kb.checkpoints_source import FOLDER as CHECKPOINTS
+from mtpdoctor.kb.checkpoints_source import checkpoint_files, read_checkpoints
 from mtpdoctor.kb.hangs_lint import lint_hangs
 from mtpdoctor.kb.hangs_source import FOLDER
 from mtpdoctor.kb.knowledge import Knowledge
@@ -87,17 +90,20 @@ def report(
     chosen = [Path(f).resolve() for f in files] if files else None
     steps = [f.resolve() for f in resolution_files(folder)]
     all_files = list(dict.fromkeys([f.resolve() for f in knowledge_files(folder)] + (chosen or [])))
-    all_files = [f for f in all_files if f not in steps and f.parent.name != FOLDER]
+    all_files = [f for f in all_files if f not in steps and f.parent.name not in (FOLDER, CHECKPOINTS)]
+    published = [f.resolve() for f in checkpoint_files(folder)]
     problems: list[Problem] = []
     read_resolution(steps, problems, base)
+    checkpoints = read_checkpoints(published, problems, base)
     rules = _rules(folder.resolve(), all_files, chosen, problems)
-    every = chosen or [*all_files, *steps]
+    every = chosen or [*all_files, *steps, *published]
     shown = {str(f.relative_to(base)) if f.is_relative_to(base) else str(f) for f in every}
     focus = [r for r in rules if r.origin.rpartition(":")[0] in shown]
     if healthy is None:
         healthy = sorted(p for pattern in HEALTHY_FOLDERS for p in base.glob(pattern))
     result = Report(rules=len(focus), healthy=len(healthy), checked=focus)
     problems += lint_static.check(focus, {r.id for r in rules} | {p.rule for p in problems})
+    problems += unknown_formats(focus, checkpoints)
     knowledge = Knowledge.of(rules)
     problems += lint_examples.check(focus, knowledge, hooks, healthy, ci)
     find = hooks.findings(knowledge) if hooks.findings else None

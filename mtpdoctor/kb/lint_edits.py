@@ -19,7 +19,8 @@ from mtpdoctor.sglang.releases import known_releases
 def impossible_edits(rule: Rule) -> Iterator[str]:
     """A message for each edit that some release of its remedy does not take."""
     for i, remedy in enumerate(rule.remedies):
-        for edit in remedy.edits:
+        with_them = remedy.checkpoints.edits if remedy.checkpoints is not None else ()
+        for edit in (*remedy.edits, *with_them):
             if edit.op not in ("set", "add") or "{" in edit.name:
                 continue
             wrong: dict[str, list[Release]] = {}

@@ -26,7 +26,7 @@ __all__ = [
     "read_rules",
 ]
 
-_SKIPPED = {"releases", "resolution", "hangs"}  # data about releases and launches, not rules
+_SKIPPED = {"releases", "resolution", "hangs", "checkpoints"}  # data about releases and launches, not rules
 
 
 class KnowledgeError(UserError):
@@ -103,6 +103,7 @@ def load_knowledge(
 
     Raises KnowledgeError listing every problem, UserError when a folder is missing.
     """
+    from mtpdoctor.kb.checkpoints_source import checkpoint_files, read_checkpoints
     from mtpdoctor.kb.resolution_source import read_resolution, resolution_files
 
     folders = [Path(folder) if folder is not None else knowledge_folder()]
@@ -113,8 +114,9 @@ def load_knowledge(
             raise UserError(f"no folder of knowledge: {each}")
     files = [path for each in folders for path in knowledge_files(each)]
     steps = resolution_files(folders[0])
+    published = [path for each in folders for path in checkpoint_files(each)]
     kept = cache.cache_file([each.resolve() for each in folders]) if use_cache else None
-    key = cache.source_key([*files, *steps]) if kept else ""
+    key = cache.source_key([*files, *steps, *published]) if kept else ""
     if kept is not None:
         known = cache.read(kept, key)
         if known is not None:
@@ -122,8 +124,9 @@ def load_knowledge(
     problems: list[Problem] = []
     rules = read_rules(files, problems, folders[0].parent)
     resolution = read_resolution(steps, problems, folders[0].parent)
+    checkpoints = read_checkpoints(published, problems, folders[0].parent)
     if problems:
         raise KnowledgeError(sorted(problems))
     if kept is not None:
-        cache.write(kept, key, rules, resolution)
-    return Knowledge.of(rules, resolution)
+        cache.write(kept, key, rules, resolution, checkpoints)
+    return Knowledge.of(rules, resolution, checkpoints)

@@ -21,6 +21,7 @@ from mtpdoctor.kb.types import (
     Safety,
     Span,
     Unfixed,
+    Wanted,
 )
 from mtpdoctor.kb.yaml_source import Node, Problem, nearest
 from mtpdoctor.log.types import Stage
@@ -36,7 +37,19 @@ REQUIRED = ("id", "title", "role", "stage", "source", "evidence", "cause")
 NOTE_KEYS = ("releases", "why")
 UNFIXED_KEYS = ("through", "since", "file", "text", "lacks")
 PATTERN_KEYS = ("pattern", "span", "literal")
-REMEDY_KEYS = ("title", "releases", "when", "edits", "run", "safety", "risk", "why", "generate")
+REMEDY_KEYS = (
+    "title",
+    "releases",
+    "when",
+    "edits",
+    "run",
+    "safety",
+    "risk",
+    "why",
+    "generate",
+    "checkpoints",
+)
+WANTED_KEYS = ("formats", "original", "makers", "smaller", "edits")
 MIN_SOURCE = 8  # characters from which a source text is no chance
 CONFIDENCE = {"confirmed": 0.95, "stated": 0.85, "symptom": 0.6}
 SCOPES = ("launch", "host")
@@ -329,6 +342,26 @@ class RuleParser(NodeReader):
             risk=risk,
             when=self.condition(node, "when"),
             releases=self.releases(node),
+            checkpoints=self.wanted(node, safety),
+        )
+
+    def wanted(self, node: Node, safety: Safety) -> Wanted | None:
+        """Published checkpoints that mend it; whether their formats are known is lint's to say."""
+        asked = node.value.get("checkpoints")
+        if asked is None:
+            return None
+        if not asked.is_map or not asked.value:
+            self.error(node.line_of("checkpoints"), f"`checkpoints` takes {', '.join(WANTED_KEYS)}")
+            return None
+        self.keys(asked, WANTED_KEYS, "`checkpoints`")
+        if safety is Safety.SAFE:
+            self.error(node.line_of("checkpoints"), "other weights are never safe: write risky or manual")
+        return Wanted(
+            self.texts(asked, "formats"),
+            self.flag(asked, "original"),
+            self.texts(asked, "makers"),
+            self.flag(asked, "smaller"),
+            tuple(e for e in (self.edit(item) for item in self.list(asked, "edits")) if e is not None),
         )
 
     def edit(self, node: Node) -> EditTemplate | None:

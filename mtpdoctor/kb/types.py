@@ -77,6 +77,17 @@ class EditTemplate:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which published checkpoints of the launch's model mend a failure (``knowledge/checkpoints/``)."""
+
+    formats: tuple[str, ...] = ()  # the best first; empty: any
+    original: bool = False  # the repository that the others were made from
+    makers: tuple[str, ...] = ()  # whose checkpoints help in the very format that is in use, too
+    smaller: bool = False  # less than the weights in use, and such as fit
+    edits: tuple[EditTemplate, ...] = ()  # of the command, that go with them
+
+
+@dataclass(frozen=True, slots=True)
 class Remedy:
     title: str
     safety: Safety
@@ -89,6 +100,7 @@ class Remedy:
     generate: str | None = (
         None  # name of a generator (diagnose.generate) that computes the remedies from data
     )
+    checkpoints: Wanted | None = None  # another checkpoint of the model is served
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,10 @@ def _remedy(number: int, remedy: Remedy, width: int, style: Style) -> Iterator[s
     pad = " " * len(lead)
     for edit in remedy.edits:
         yield style("cyan", f"{pad}{edit_text(edit)}")
+    if remedy.checkpoints is not None:
+        kinds = ", ".join(remedy.checkpoints.formats) or "any format"
+        which = "the original" if remedy.checkpoints.original else kinds
+        yield style("cyan", f"{pad}names a published checkpoint of the model: {which}")
     for command in remedy.run:
         yield f"{pad}$ {command}"
     yield from _wrap(f"{pad}why: {remedy.why}", width, indent=len(lead) + 5)

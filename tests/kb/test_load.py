@@ -9,6 +9,7 @@ import pytest
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.kb import cache
+from mtpdoctor.kb.checkpoints import Checkpoints
 from mtpdoctor.kb.codec import rule_in, rule_out
 from mtpdoctor.kb.load import KnowledgeError, knowledge_files, knowledge_folder, load_knowledge
 from mtpdoctor.kb.resolution import Resolution
@@ -99,7 +100,7 @@ def test_no_cache_folder_is_no_problem(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MTPDOCTOR_CACHE", str(tmp_path / "file"))
     assert list(load_knowledge(tmp_path / "k").by_id) == ["MTP0002"]
-    assert cache.write(tmp_path / "file" / "x.bin", "key", [], Resolution()) is False
+    assert cache.write(tmp_path / "file" / "x.bin", "key", [], Resolution(), Checkpoints()) is False
 
 
 def test_a_folder_of_ones_own_is_added(tmp_path: Path) -> None:
