@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mtpdoctor.diagnose.causality import Causality, Cause, best_match
 from mtpdoctor.diagnose.failures import Failure, event_lines, keys_of
 from mtpdoctor.kb.types import Match, Role
+from mtpdoctor.log.stages import ROUTER_UP
 from mtpdoctor.log.types import Attempt, Event, Frame, Line, LogReading, Stage
 from mtpdoctor.patterns import lazy
 
@@ -27,7 +28,7 @@ _ANSWERS = lazy(
 
 def still_broken(match: Match, reading: LogReading, attempt: Attempt) -> bool:
     """Does the match tell of such a trouble, and no later line that requests are served again?"""
-    rule, ready, line = match.rule, attempt.ready, match.line
+    rule, ready, line = match.rule, _ready(attempt), match.line
     if rule.role is not Role.CAUSE or rule.stage is not Stage.SERVING:
         return False
     if ready is None or line.key < ready.key or not match.certain:
@@ -35,6 +36,14 @@ def still_broken(match: Match, reading: LogReading, attempt: Attempt) -> bool:
     if match.traceback is not None:
         return _ends_thread(match) and not _works_after(line, reading, attempt, _ANSWERS)
     return not _works_after(line, reading, attempt)
+
+
+def _ready(attempt: Attempt) -> Line | None:
+    """Where the server says that it is ready, or a router that it is up."""
+    if attempt.ready is not None:
+        return attempt.ready
+    serving = (m.line for m in attempt.marks if m.stage is Stage.SERVING)
+    return next((line for line in serving if ROUTER_UP in line.body), None)
 
 
 def _ends_thread(match: Match) -> bool:
@@ -55,7 +64,7 @@ def without_symptoms(matches: Sequence[Match]) -> tuple[Match, ...]:
 
 def never_served(matches: Sequence[Match], reading: LogReading, attempt: Attempt) -> Causality | None:
     """The causes where the trouble came again and again, and nothing has been served since the server was ready."""
-    ready = attempt.ready
+    ready = _ready(attempt)
     lines = {m.line.key: m.line for m in matches}
     if ready is None or len(lines) < AGAIN:
         return None
