@@ -68,12 +68,6 @@ def _room(case: Case) -> tuple[float, float, int] | None:
     if not isinstance(free, (int, float)):
         free = case.facts.look("host.gpu.memory_gib")
     ranks, stages = (number_of(case.facts, f"arg.{name}") for name in ("tp_size", "pp_size"))
-    if (
-        billions is None
-        or not ranks
-        or isinstance(free, bool)
-        or not isinstance(free, (int, float))
-        or free <= 0
-    ):
+    if billions is None or isinstance(free, bool) or not isinstance(free, (int, float)) or free <= 0:
         return None
     return billions, float(free), (ranks or 1) * (stages or 1)
