@@ -24,6 +24,7 @@ _NAMES = ("flag.model_path", "arg.model_path", "model.path", "arg.served_model_n
 # Ways of loading that are for one kind of files, which another repository need not have.
 _OWN_LOADING = frozenset(("gguf", "bitsandbytes", "sharded_state", "npcache", "pt", "mistral", "layered"))
 _OF_FILES = ("model.weights", "model.has_", "model.problems", "model.quantization", "model.path", "model.revision", "model.dtype")  # fmt: skip
+_ELSEWHERE = ("flag.kt_", "flag.cpu_offload_gb", "flag.offload_")
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
@@ -84,7 +85,7 @@ def with_checkpoint(remedy: Remedy, case: Case, facts: Facts, known: Checkpoints
         return Answer(remedy, case)
     as_it_is = Answer(None if wanted.smaller else remedy, case)
     named = next((n for path in _paths(case, facts) if (n := known.named(path)) is not None), None)
-    if named is None:
+    if named is None or _in_host_memory(facts):
         return as_it_is
     model, room = named.model, room_of(facts)
     current = _format_in_use(named.format, facts, known)
@@ -141,6 +142,14 @@ def with_fewer_bits(remedy: Remedy) -> tuple[Remedy, Remedy]:
         safety=Safety.MANUAL,
     )
     return alone, replace(remedy, checkpoints=None)
+
+
+def _in_host_memory(facts: Facts) -> bool:
+    """Are weights kept beside the GPUs? Then their memory says nothing of what fits, and options name the weights' own files."""
+    return any(
+        name.startswith(_ELSEWHERE) and facts.look(name) not in (UNKNOWN, None, False, "0", 0)
+        for name in facts
+    )
 
 
 def _paths(case: Case, facts: Facts) -> Iterator[str]:
@@ -259,7 +268,12 @@ def _none_fits(
 ) -> Answer:
     kinds = [f for f in known.formats if not wanted.formats or _place(f.name, wanted, known) is not None]
     least = min(known.gib_of(model, Checkpoint("", f.name, "")) for f in kinds)
-    if room.gib is not None and room.ranks_for(least) is None and not remedy.edits and not wanted.original:
+    if (
+        room.gib is not None
+        and room.ranks_for(least, 1.0) is None
+        and not remedy.edits
+        and not wanted.original
+    ):
         return Answer(None, case)
     if not candidates:
         said = f"no published checkpoint of {_short(model)} that would do here is known to the doctor"

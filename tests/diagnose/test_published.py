@@ -128,6 +128,12 @@ def test_what_fits_but_is_not_known_is_said_so(knowledge_with: Any) -> None:
     assert any("no published checkpoint of GLM-4.6" in note for note in fix["notes"])
 
 
+def test_weights_in_host_memory_are_not_measured_by_the_gpus(knowledge_with: Any) -> None:
+    command = f"{LAUNCH} /m/DeepSeek-V3 --kt-cpuinfer 60 --kt-weight-path /m/cpu"
+    (fix,) = fixes_of(knowledge_with("{formats: [bf16]}"), command, "1xsm86@24")
+    assert (fix["title"], fix["edits"]) == ("Take another checkpoint of the model", [])
+
+
 def test_a_model_that_is_not_known_leaves_the_remedy_as_it_is(knowledge_with: Any) -> None:
     (fix,) = fixes_of(
         knowledge_with("{formats: [bf16]}"), f"{LAUNCH} mine/Qwen3-8B-story-teller", "1xsm90@80"
