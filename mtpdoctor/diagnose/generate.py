@@ -16,6 +16,7 @@ from mtpdoctor.diagnose.other_parsers import (
     of_missed_router,
     of_router,
     parser_of,
+    starts_a_server,
 )
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
@@ -129,7 +130,10 @@ def _unknown_flags(text: str, match: Match, case: Case) -> list[Remedy]:
 
         if not arguments:
             return without_strays(text, case)
-    remedies: list[Remedy] = of_missed_router(arguments, match, case)
+    routed = of_missed_router(arguments, match, case)
+    # A command with a model was to start a server, which starts without the router's options.
+    first = not starts_a_server(match, case)
+    remedies: list[Remedy] = list(routed) if first else []
     helps = [(name, value, explain_unknown(name, release, value)) for name, value in arguments]
     helps = [(name, value, _ranged(_fitting(h, value, case), case)) for name, value, h in helps]
     helps = _with_port(helps)
@@ -147,6 +151,8 @@ def _unknown_flags(text: str, match: Match, case: Case) -> list[Remedy]:
                 risk=_risk(lost, sure),
             )
         )
+    if not first:
+        remedies += routed
     for name, _, h in helps:
         if h.kind is HelpKind.ADDED_LATER:
             remedies.append(

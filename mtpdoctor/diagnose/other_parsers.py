@@ -112,6 +112,11 @@ def of_missed_router(flags: Sequence[tuple[str, str | None]], match: Match, case
     ]
 
 
+def starts_a_server(match: Match, case: Case) -> bool:
+    """Whether the refused command was to start one server, and no router with it."""
+    return case.facts.look("flag.model_path") is not None and not _starts_both(match, case)
+
+
 def _starts_both(match: Match, case: Case) -> bool:
     if case.reading is None or case.attempt is None:
         return False

@@ -55,6 +55,9 @@ def _words(rule: Rule) -> Iterator[str]:
             yield "advice knows the kind of a failure only: its remedies are risky or manual"
         if rule.evidence == "confirmed" or rule.predicts is not None or rule.explains:
             yield "advice is no cause: neither confirmed, nor a prediction, nor explaining other rules"
+    for remedy in rule.remedies:
+        if any("\n" in line for line in remedy.run):
+            yield f"a command of {remedy.title!r} spans lines; reports indent them, and a here-document would not end"
     if rule.match and not rule.examples.get("bad"):
         yield "examples.bad is missing: the rule must show a log on which it fires"
     if rule.match and not rule.examples.get("ok"):

@@ -187,6 +187,13 @@ def test_a_guess_takes_the_value(name: str, value: str) -> None:
 def test_an_option_of_the_router() -> None:
     fixes = report_of(refused("--pd-disaggregation")).diagnoses[0].fixes
     assert "router" in fixes[0].why and fixes[0].title == "Leave --pd-disaggregation out"
+    assert any("sglang_router.launch_router --pd-disaggregation" in line for fix in fixes for line in fix.run)
+
+
+def test_a_server_without_a_model_was_meant_to_be_the_router() -> None:
+    command = "python -m sglang.launch_server"
+    fixes = report_of(refused("--pd-disaggregation", command=command)).diagnoses[0].fixes
+    assert any("sglang_router.launch_router --pd-disaggregation" in line for line in fixes[0].run)
 
 
 def test_the_router_refuses() -> None:

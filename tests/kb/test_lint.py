@@ -77,6 +77,7 @@ def test_a_good_rule_is_clean(tmp_path: Path) -> None:
             "no release up to 0.5.22 opens it",
             "nothing up to 0.5.22 mends it: show it in `unfixed`",
         ),
+        ("  safety: safe", "  run: [\"cat <<'E'\\n1\\nE\"]\n  safety: safe", "spans lines"),
         ("fix: set --tp-size 1", "also: [MTP0009]", "also: there is no rule MTP0009"),
     ],
 )
