@@ -64,6 +64,13 @@ def commands(found: dict[str, Any], which: int = 0) -> str:
             "0.5.9",
             "pip install flashinfer-python==0.6.3 flashinfer-cubin==0.6.3",
         ),
+        (  # from 0.6.14 on the part of ready-made kernels has an index of its own
+            ("flashinfer-python         0.6.12", "flashinfer-cubin          0.6.12"),
+            "ImportError: cannot import name 'warp' from 'flashinfer.decode'",
+            (OWN,),
+            "0.5.20",
+            "flashinfer-cubin==0.6.18 --extra-index-url https://flashinfer.ai/whl",
+        ),
         (
             ("flashinfer-jit-cache      0.6.14+cu130", "flashinfer-python         0.6.12"),
             "RuntimeError: flashinfer-jit-cache version (0.6.14+cu130) does not match flashinfer version (0.6.12). Please",

@@ -11,6 +11,7 @@ from mtpdoctor.diagnose.drift.found import (
     KERNELS,
     PUBLISHED,
     Drift,
+    index_of_cubin,
     packages_shown,
     pins_of,
 )
@@ -94,7 +95,7 @@ def _pip(wanted: Sequence[str], case: Case) -> tuple[str, ...]:
             index = _cache_index(case)
         groups.setdefault(index, []).append(shlex.quote(requirement))
     return tuple(
-        f"pip install {' '.join(names)}" + (f" --index-url {index}" if index else "")
+        index_of_cubin(f"pip install {' '.join(names)}" + (f" --index-url {index}" if index else ""))
         for index, names in groups.items()
     )
 

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mtpdoctor.diagnose.drift.found import PUBLISHED, pins_of
+from mtpdoctor.diagnose.drift.found import PUBLISHED, index_of_cubin, pins_of
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import replace
 from mtpdoctor.sglang.packages import moving
@@ -59,12 +59,22 @@ _MOST = 6  # packages in a command that is put together
 
 def as_pinned(fixes: Sequence[Fix], blamed: Sequence[str], case: Case) -> tuple[Fix, ...]:
     """The fixes with exact names and versions; ``blamed``: distributions that the failure lies in."""
+    return tuple(_within_reach(fix) for fix in _with_versions(fixes, blamed, case))
+
+
+def _with_versions(fixes: Sequence[Fix], blamed: Sequence[str], case: Case) -> tuple[Fix, ...]:
     if not any(fix.run and not fix.edits for fix in fixes):
         return tuple(fixes)
     pins, cuda = _wider(pins_of(case), case), cuda_major(case)
     if pins or cuda is not None:
         fixes = [_exact(f, pins, cuda, blamed, case) if f.run and not f.edits else f for f in fixes]
     return tuple(_asking(fix) if any("==PINNED" in line for line in fix.run) else fix for fix in fixes)
+
+
+def _within_reach(fix: Fix) -> Fix:
+    """FlashInfer's part that left the usual index comes from its own."""
+    run = tuple(index_of_cubin(line) for line in fix.run)
+    return fix if run == fix.run else replace(fix, run=run)
 
 
 def _asking(fix: Fix) -> Fix:

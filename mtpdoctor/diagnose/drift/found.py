@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from mtpdoctor.case import Case
 from mtpdoctor.facts import Source
 from mtpdoctor.paths import releases_folder
+from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
 from mtpdoctor.release import release_or_none
 from mtpdoctor.sglang.releases import release_facts
@@ -17,6 +18,9 @@ PUBLISHED = ("sglang-kernel", "sgl-kernel")  # on the package index, for NVIDIA'
 KERNELS = (*PUBLISHED, "sgl-kernel-cpu", "sglang-kernel-cpu")
 FLASHINFER_PARTS = ("flashinfer-cubin", "flashinfer-jit-cache")
 _PACKAGE = "host.package."
+_CUBIN = lazy(
+    r"""\bpip3? install\b[^#\n]*?(?P<quote>['"]?)\bflashinfer-cubin==(?P<version>[\w.]+)(?P=quote)(?=\s|$)"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,18 @@ def pins_of(case: Case) -> Mapping[str, str]:
         kept = anywhere()
         pins = {name: spec for name, spec in pins.items() if name in kept}
     return pins
+
+
+def index_of_cubin(line: str) -> str:
+    """The command with the index from which flashinfer-cubin comes: from 0.6.14 on it is not on the usual one."""
+    found = _CUBIN.search(line)
+    if (
+        found is None
+        or "index-url" in line
+        or (found["version"][0].isdigit() and meets(found["version"], "<0.6.14"))
+    ):
+        return line
+    return f"{line[: found.end()]} --extra-index-url https://flashinfer.ai/whl{line[found.end() :]}"
 
 
 def torch_of_kernel(name: str, version: str) -> str | None:
