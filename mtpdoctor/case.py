@@ -240,14 +240,28 @@ def _files_of_lacked(facts: Facts) -> Facts:
 
 
 def _files_of_unprocessed(facts: Facts) -> Facts:
-    """``log.processor_files``: the files of SGLang's processors for the classes that it says it has none for."""
+    """``log.processor_files``: the files of SGLang's processors for the classes that it says it has none for; None where no
+    release is known to have one, an empty list where this very release has none. ``log.processor_from``: then the first later
+    release that has."""
     named = facts.fact("log.unprocessed")
     if named is None:
         return Facts({})
-    from mtpdoctor.sglang.architectures import processor_file
+    from mtpdoctor.release import release_or_none
+    from mtpdoctor.sglang.architectures import models_of, processor
 
-    files = sorted({file for name in named.value if (file := processor_file(name)) is not None})
-    return make_facts({"log.processor_files": tuple(files) or None}, Source.DERIVED, named.where)
+    known = [processor(name) for name in named.value]
+    found: tuple[str, ...] | None = (
+        tuple(sorted({span[2] for one in known for span in one.spans[-1:]})) or None
+    )
+    release, first = facts.look("release"), None
+    models = models_of(release_or_none(release)) if isinstance(release, str) else None
+    if found and models is not None and models.exact:
+        here = (models.processor(name) for name in named.value)
+        found = tuple(sorted({file for file in here if file is not None}))
+        later = [since for one in known if (since := one.first_after(models.release)) is not None]
+        first = str(min(later)) if later and not found else None
+    values = {"log.processor_files": found, "log.processor_from": first}
+    return make_facts(values, Source.DERIVED, named.where)
 
 
 def _sparse_kind(facts: Facts) -> Facts:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _TAKES = lazy(
     r"(?i)\b(?:expect(?:s|ed)?|only (?:supports?|takes?|accepts?|works? with)|supports? only|requires?|must be|needs?)\b"
-    r"[^.;\n]{0,60}?\b(?:torch\.)?(?P<type>bf16|bfloat16|fp16|float16|half)\b"
+    r"(?:(?!\b(?:but|not|got|found|instead)\b|fp8|float8)[^.;\n]){0,60}?"
+    r"\b(?:torch\.)?(?P<type>bf16|bfloat16|fp16|float16|half(?!\s+(?:of|the|as|an?)\b))\b"
 )
 _NAMES = {
     "bf16": "bfloat16",

@@ -4,6 +4,7 @@ for image and video models."""
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Sequence
 
 from mtpdoctor.case import Case
@@ -104,7 +105,7 @@ def of_missed_router(flags: Sequence[tuple[str, str | None]], match: Match, case
                 run=("python -m sglang_router.launch_server --help",),
             )
         ]
-    typed = " ".join(name if value is None else f"{name} {value}" for name, value in mine)
+    typed = " ".join(name if value is None else f"{name} {shlex.quote(value)}" for name, value in mine)
     why = f"{shown}: options of the router, which is a program of its own and starts no model; each server is started by itself, without them"
     run = ("pip install sglang-router", f"{ROUTER} {typed}")
     return [

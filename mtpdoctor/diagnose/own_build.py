@@ -30,6 +30,7 @@ _IMAGES = lazy(
     r"(?:^|/)(?:nvcr\.io/nvidia/sglang|radixark/miles|slimerl/slime|rocm/sgl-dev|gpustack/runner)[:@\w.-]*|^(?:gpustack|rocm|radixark|slimerl|intel|ascendai|quay\.io/ascend)/\S+"
 )
 _MAC = lazy(r"^/Users/|^/opt/homebrew/|^/Library/Frameworks/|/hardware_backend/mlx/")
+_DEVELOPMENT = "docker pull lmsysorg/sglang:dev"
 _VARIABLE = lazy(r"\b(?:envs\.)?(SGLANG_[A-Z0-9_]+)")
 _OVERWRITES = lazy(
     r"pip3? install\b[^|;&]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~@]|$)|docker pull \S*lmsysorg/sglang|fresh/bin/pip install sglang"
@@ -223,8 +224,7 @@ def _spelled(fix: Fix, platform: str) -> Fix:
         run = [line.replace(old, new) for line in run]
         title = title.replace(old, new)
     if platform == "rocm":
-        newest = _rocm_image(None)[0].removeprefix("docker pull ")
-        run = [line.replace("lmsysorg/sglang:dev", newest) for line in run]
+        run = [each for line in run for each in (_rocm_image(None) if line == _DEVELOPMENT else (line,))]
     return fix if tuple(run) == fix.run and title == fix.title else replace(fix, run=tuple(run), title=title)
 
 

@@ -66,14 +66,15 @@ def going_together(edits: Sequence[Edit], case: Case, facts: Facts) -> Together 
     wanted = _followed(after)
     if _divides(wanted, facts):
         return _written(wanted, after, edits, case)
-    for tp in range(after.tp - 1, 0, -1):
+    more = after.tp * after.pp > before.tp * before.pp  # ranks than before: fewer than those are no answer
+    for tp in range(after.tp - 1, before.tp if more else 0, -1):
         split = _followed(replace(after, tp=tp))
         if after.tp % tp == 0 and _divides(split, facts):
             why = f"{after.tp} ranks cannot be shared evenly here ({_said(after, facts)})"
             return _written(
                 split, after, edits, case, f"Use a smaller tensor parallel size, --tp-size {tp}", why
             )
-    return _on_one_node(before, after, edits, case, facts)
+    return None if more else _on_one_node(before, after, edits, case, facts)
 
 
 def _on_one_node(

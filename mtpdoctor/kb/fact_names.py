@@ -47,7 +47,7 @@ LOG = frozenset(
     for name in (
         "stage", "avail_mem_before_load_gib", "avail_mem_after_load_gib", "weights_gib",
         "avail_mem_after_pool_gib", "max_total_num_tokens", "max_running_requests", "context_len",
-        "accept_len", "build", "development", "lacked", "lacked_files", "unprocessed", "processor_files", "total_mem_gib", "pp_ranks", "tp_ranks",
+        "accept_len", "build", "development", "lacked", "lacked_files", "unprocessed", "processor_files", "processor_from", "total_mem_gib", "pp_ranks", "tp_ranks",
         "draft_pools", "draft_pools_gib",
         "host_pools_gb", "host_kv_pools_gb", "host_pool_ranks", "memory_limit_gib",
     )

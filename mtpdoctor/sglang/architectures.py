@@ -16,7 +16,6 @@ from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.store import read_table, release_order
 
 ARCHITECTURES_FILE = "architectures.json"
-PROCESSORS_FILE = "processors.json"
 TRANSFORMERS_FILE = "transformers.json"
 
 
@@ -54,10 +53,9 @@ def architecture(name: str) -> Known:
     return _known(releases_folder() / ARCHITECTURES_FILE, "architectures", name)
 
 
-def processor_file(name: str) -> str | None:
-    """The file of multimodal processors that holds this architecture, in any release."""
-    found = read_table(releases_folder() / PROCESSORS_FILE)["processors"].get(name)
-    return found if isinstance(found, str) else None
+def processor(name: str) -> Known:
+    """Releases that have a multimodal processor for an architecture; the value is the file that holds it."""
+    return _known(releases_folder() / ARCHITECTURES_FILE, "processors", name)
 
 
 def registered_type(name: str) -> Known:
@@ -93,7 +91,7 @@ def _known(path: Path, table: str, name: str) -> Known:
     releases: Sequence[str] = data["releases"]
     spans = tuple(
         (release_order(first), release_order(last or releases[-1]), value)
-        for first, last, value in data[table].get(name, ())
+        for first, last, value in data.get(table, {}).get(name, ())
     )
     return Known(spans, tuple(map(release_order, releases)))
 
@@ -112,6 +110,10 @@ class ModelsOf:
     def module(self, architecture: str) -> str | None:
         """The module in ``srt/models`` that holds the class; None where the release has none."""
         return self._at("architectures", architecture)
+
+    def processor(self, architecture: str) -> str | None:
+        """The file of multimodal processors that takes the class; None where the release has none."""
+        return self._at("processors", architecture)
 
     def mentions(self, architecture: str) -> bool:
         """The release handles the name in some other way than by a class that bears it."""

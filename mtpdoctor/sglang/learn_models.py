@@ -1,8 +1,9 @@
 """Which models a release of SGLang knows, read off its source.
 
-Three things: the architectures that its registry of models finds (``EntryClass`` of every module in
-``srt/models``), the values of ``model_type`` that it registers with transformers itself, and names of
-architectures that its configuration code treats in some other way (renames, chooses by hand).
+Four things: the architectures that its registry of models finds (``EntryClass`` of every module in
+``srt/models``), the file of multimodal processors that holds each of them (``models`` of its classes), the values of
+``model_type`` that it registers with transformers itself, and names of architectures that its configuration code
+treats in some other way (renames, chooses by hand).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mtpdoctor.sglang.source import SourceTree
 from mtpdoctor.sglang.store import FORMAT, pack, read_table, sort_releases, unpack, write_table
 
 _MODELS = lazy(r"sglang/srt/models/(\w+)\.py$")  # the registry looks into no folder below
+_PROCESSORS = lazy(r"sglang/srt/(?:multimodal/processors|managers/multimodal_processors)/(\w+)\.py$")
 _CONFIGS = lazy(r"sglang/srt/(?:configs/\w+|(?:utils/)?hf_transformers(?:_utils|/\w+))\.py$")
 _CHOOSING = lazy(
     r"sglang/srt/(?:configs/model_config|model_loader/utils|(?:utils/)?hf_transformers(?:_utils|/\w+))\.py$"
@@ -40,6 +42,7 @@ class LearnedModels:
     architectures: dict[str, str] = field(default_factory=dict)  # class name -> module in srt/models
     model_types: set[str] = field(default_factory=set)
     mentioned: set[str] = field(default_factory=set)  # architectures handled without a class of that name
+    processors: dict[str, str] = field(default_factory=dict)  # architecture -> file of multimodal processors
 
 
 def learn_models(source: SourceTree) -> LearnedModels:
@@ -52,6 +55,9 @@ def learn_models(source: SourceTree) -> LearnedModels:
         if found and "EntryClass" in text:
             for name in _entry_classes(text, found[1], evaluator):
                 learned.architectures.setdefault(name, found[1])
+        if shown := _PROCESSORS.match(path):
+            for name in _processed(path, evaluator):
+                learned.processors[name] = shown[1]  # the last file that has it wins there, too
         if _CONFIGS.match(path) and any(word in text for word in _REGISTERS):
             module = evaluator.module(path.removesuffix(".py").replace("/", "."))
             if module is not None:
@@ -81,6 +87,18 @@ def _entry_classes(text: str, stem: str, evaluator: Evaluator) -> Iterator[str]:
             yield from _class_names(statement.value, module, evaluator)
 
 
+def _processed(path: str, evaluator: Evaluator) -> Iterator[str]:
+    """Architectures that the classes of a file of multimodal processors take."""
+    module = evaluator.module(path.removesuffix(".py").replace("/", "."))
+    for owner in ast.walk(module.tree) if module is not None else ():
+        for statement in owner.body if isinstance(owner, ast.ClassDef) else ():
+            if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
+                continue
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            if module is not None and any(isinstance(t, ast.Name) and t.id == "models" for t in targets):
+                yield from _class_names(statement.value, module, evaluator)
+
+
 def _class_names(node: ast.expr, module: Module, evaluator: Evaluator) -> Iterator[str]:
     """Names that the classes of an expression bear (``__name__``, not the name they are bound to)."""
     if isinstance(node, (ast.List, ast.Tuple)):
@@ -94,6 +112,8 @@ def _class_names(node: ast.expr, module: Module, evaluator: Evaluator) -> Iterat
     elif isinstance(node, ast.IfExp):
         yield from _class_names(node.body, module, evaluator)
         yield from _class_names(node.orelse, module, evaluator)
+    elif isinstance(node, ast.ListComp):  # [m for m in [A, B] if m is not None]
+        yield from _class_names(node.generators[0].iter, module, evaluator)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type":
         if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
             yield node.args[0].value
@@ -239,7 +259,7 @@ def _named(text: str) -> Iterator[str]:
 
 # -- the table ----------------------------------------------------------------------------------------------
 
-_TABLES = ("architectures", "model_types", "mentioned")
+_TABLES = ("architectures", "model_types", "mentioned", "processors")
 
 
 def write_models(folder: Path, learned: Mapping[str, LearnedModels]) -> None:
@@ -249,6 +269,7 @@ def write_models(folder: Path, learned: Mapping[str, LearnedModels]) -> None:
             "architectures": models.architectures,
             "model_types": dict.fromkeys(sorted(models.model_types), 1),
             "mentioned": dict.fromkeys(sorted(models.mentioned), 1),
+            "processors": models.processors,
         }
         for release, models in learned.items()
         if models.architectures
@@ -266,6 +287,8 @@ def read_models(folder: Path) -> dict[str, LearnedModels]:
     data = read_table(path)
     out = {}
     for index, release in enumerate(data["releases"]):
-        at = {table: unpack(data[table], data["releases"], index) for table in _TABLES}
-        out[release] = LearnedModels(at["architectures"], set(at["model_types"]), set(at["mentioned"]))
+        at = {table: unpack(data.get(table, {}), data["releases"], index) for table in _TABLES}
+        out[release] = LearnedModels(
+            at["architectures"], set(at["model_types"]), set(at["mentioned"]), at["processors"]
+        )
     return out

@@ -33,7 +33,6 @@ _SHAPES: Mapping[str, Mapping[str, tuple[type, type]]] = {
     "packages.json": {"modules": (dict, dict), "companions": (dict, list), "moving": (list, str)},
     "partners.json": {"groups": (list, dict)},
     "pins.json": {"releases": (list, str), "pins": (dict, list)},
-    "processors.json": {"processors": (dict, str)},
     "torch.json": {"torch": (dict, dict), "anywhere": (list, str)},
     "transformers.json": {"releases": (list, str), "model_types": (dict, list), "classes": (dict, list)},
     "verified.json": {"rules": (dict, dict)},

@@ -196,6 +196,12 @@ def test_a_server_without_a_model_was_meant_to_be_the_router() -> None:
     assert any("sglang_router.launch_router --pd-disaggregation" in line for line in fixes[0].run)
 
 
+def test_what_was_typed_for_the_router_is_quoted_in_its_command() -> None:
+    text = f"+ {SERVE} --worker-urls 'http://a;id'\nlaunch_server.py: error: unrecognized arguments: --worker-urls http://a;id\n"
+    commands = [line for fix in report_of(text).diagnoses[0].fixes for line in fix.run]
+    assert "python -m sglang_router.launch_router --worker-urls 'http://a;id'" in commands
+
+
 def test_the_router_refuses() -> None:
     text = (
         "+ python -m sglang_router.launch_router --worker-url http://a:1 --tp-size 2\n"

@@ -54,6 +54,15 @@ def test_the_heads_of_the_model_have_a_say() -> None:
     assert "12 attention heads" in fix.why
 
 
+def test_more_ranks_than_the_heads_allow_are_not_made_fewer_than_before() -> None:
+    config = {
+        "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "num_attention_heads": 12, "num_key_value_heads": 12,
+        "hidden_size": 1536, "num_hidden_layers": 28, "vocab_size": 151936, "intermediate_size": 8960,
+    }  # fmt: skip
+    assert with_ranks(8, f"{SERVER} /models/m --tp 4", config) is None
+    assert with_ranks(8, f"{SERVER} /models/m --tp 6", config) is None
+
+
 def test_parts_of_the_ranks_follow() -> None:
     fix = with_ranks(8, f"{SERVER} /models/m --tp 12 --ep-size 12")
     assert fix is not None and fix.command == f"{SERVER} /models/m --tp 8 --ep-size 4"

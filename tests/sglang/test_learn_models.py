@@ -42,6 +42,29 @@ EntryClass = [Shown, Alias, *[Generated]]
     "sglang/srt/models/helper.py": "class HelperForCausalLM:\n    pass\n",
     "sglang/srt/models/broken.py": "class X(:\nEntryClass = X\n",
 }
+PROCESSORS = {
+    "sglang/srt/multimodal/processors/pictures.py": """\
+from sglang.srt.models.one import OneForCausalLM
+from sglang.srt.models.renamed import Alias as Renamed
+try:
+    from sglang.srt.models.later import LaterForCausalLM
+except ImportError:
+    LaterForCausalLM = None
+class Pictures(Base):
+    models = [m for m in [OneForCausalLM, LaterForCausalLM] if m is not None]
+class Sounds(Base):
+    models: list = [Renamed]
+    other = [TwoForCausalLM]
+class Nothing(Base):
+    models = []
+""",
+    "sglang/srt/managers/multimodal_processors/older.py": """\
+from sglang.srt.models.several import TwoForCausalLM
+class Older(Base):
+    models = [TwoForCausalLM]
+""",
+    "sglang/srt/multimodal/elsewhere.py": "class Elsewhere:\n    models = [ThreeForCausalLM]\n",
+}
 CONFIGS = {
     "sglang/srt/configs/__init__.py": "from sglang.srt.configs.all import AConfig, BConfig, CConfig, Base\n",
     "sglang/srt/configs/all.py": """\
@@ -120,6 +143,16 @@ def test_names_that_the_configuration_treats_are_kept_apart(tmp_path: Path) -> N
     assert learn_models(source(tmp_path, MODELS, CONFIGS)).mentioned == {"RenamedForCausalLM"}
 
 
+def test_the_file_of_processors_that_takes_an_architecture(tmp_path: Path) -> None:
+    """Lists and filtered lists, imports under another name or only tried, and the folder of older releases."""
+    assert learn_models(source(tmp_path, MODELS, PROCESSORS)).processors == {
+        "OneForCausalLM": "pictures",
+        "LaterForCausalLM": "pictures",
+        "OtherModel": "pictures",
+        "TwoForCausalLM": "older",
+    }
+
+
 names = st.text("ABCabc_", min_size=1, max_size=6)
 
 
@@ -131,6 +164,7 @@ names = st.text("ABCabc_", min_size=1, max_size=6)
             st.dictionaries(names, names, min_size=1, max_size=5),
             st.sets(names),
             st.sets(names),
+            st.dictionaries(names, names, max_size=3),
         ),
     )
 )

@@ -84,9 +84,11 @@ def _asking(fix: Fix) -> Fix:
 
 def _asked(name: str) -> str:
     wanted = name.lower().replace("_", "-")
-    names = repr(tuple(sorted(_KERNELS)) if wanted in _KERNELS else wanted)
-    found = f"next(r.split(';')[0] for r in m.requires('sglang') if r.replace('_', '-').startswith({names}))"
-    return f'"$(python -c "import importlib.metadata as m; print({found})")"'
+    # With a version, and not the first package whose name begins so: torch is neither torchaudio nor torch-memory-saver.
+    names = "|".join(sorted(_KERNELS)) if wanted in _KERNELS else wanted
+    pattern = f"(?i)({names.replace('-', '[-_]')})([^a-z0-9._-][^;]*)?[=<>]"
+    found = f"next(r.split(';')[0] for r in m.requires('sglang') if re.match('{pattern}', r))"
+    return f'"$(python -c "import re, importlib.metadata as m; print({found})")"'
 
 
 def _wider(pins: Mapping[str, str], case: Case) -> Mapping[str, str]:
