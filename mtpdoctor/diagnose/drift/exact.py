@@ -86,8 +86,10 @@ def _asked(name: str) -> str:
     wanted = name.lower().replace("_", "-")
     # With a version, and not the first package whose name begins so: torch is neither torchaudio nor torch-memory-saver.
     names = "|".join(sorted(_KERNELS)) if wanted in _KERNELS else wanted
-    pattern = f"(?i)({names.replace('-', '[-_]')})([^a-z0-9._-][^;]*)?[=<>]"
-    found = f"next(r.split(';')[0] for r in m.requires('sglang') if re.match('{pattern}', r))"
+    pattern = f"(?i)({names})([^a-z0-9._-][^;]*)?[=<>]"
+    found = (
+        f"next(r.split(';')[0] for r in m.requires('sglang') if re.match('{pattern}', r.replace('_', '-')))"
+    )
     return f'"$(python -c "import re, importlib.metadata as m; print({found})")"'
 
 
