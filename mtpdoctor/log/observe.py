@@ -49,7 +49,8 @@ LITERALS = (
     "sglang_version",
     "not supported for now",
     "No processor registered",
-    "has no SGlang implementation and",
+    "has no SGlang implementation",
+    "has no SGLang implementation",
     "NVIDIA H",
     "NVIDIA A",
     "NVIDIA B",
@@ -205,7 +206,7 @@ def release_in(text: str) -> str | None:
 
 # The classes that SGLang says it does not have; several stand in a list.
 _LACKED = lazy(
-    r"Model architectures \[([^\]]+)\] are not supported|(?<!\w)(\w{1,120}) has no SGlang implementation and"
+    r"Model architectures \[([^\]]+)\] are not supported|(?<!\w)(\w{1,120}) has no SG[lL]ang implementation(?: and|, falling back)"
 )
 _UNPROCESSED = lazy(r"No processor registered for architecture: \[([^\]]+)\]")
 # Images that are built every day from the development branch.
@@ -249,7 +250,9 @@ class Observer:
             self._note("log.oom_others_gib", round(sum(map(_gib, found)), 4), line)
         if "Load weight end" in text and (m := _ARCHITECTURE.search(text)):
             self._note("model.architecture", m[1], line)
-        if ("not supported for now" in text or "has no SGlang" in text) and (m := _LACKED.search(text)):
+        if ("not supported for now" in text or "has no SGlang" in text or "has no SGLang" in text) and (
+            m := _LACKED.search(text)
+        ):
             self._note("log.lacked", tuple(re.findall(r"\w+", m[1] or m[2])), line)
         if "No processor registered" in text and (m := _UNPROCESSED.search(text)):
             self._note("log.unprocessed", tuple(re.findall(r"\w+", m[1])), line)
