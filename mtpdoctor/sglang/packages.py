@@ -44,7 +44,7 @@ class Way:
 
     ``env`` (an empty value: unset), ``leave_out`` and ``choose`` (fields of ServerArgs), ``choose_if`` (only where the option
     was given). ``path``: a part of the file in which the failure has to be; ``elsewhere``: parts of files in which it has nothing
-    to do with this way.
+    to do with this way. ``since``: the first release in which it holds.
     """
 
     title: str
@@ -55,6 +55,7 @@ class Way:
     choose_if: tuple[str, str] | None = None
     path: str | None = None
     elsewhere: tuple[str, ...] = ()
+    since: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,4 +146,5 @@ def _way(row: Mapping[str, Any]) -> Way:
         pair("set_if"),
         row.get("path"),
         tuple(row.get("elsewhere", ())),
+        row.get("since"),
     )

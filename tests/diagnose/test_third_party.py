@@ -176,3 +176,37 @@ def test_a_package_of_another_make_is_taken_out_but_not_one_of_the_same_name(
     frames = {"npu": "/x/sglang/srt/hardware_backend/npu/warp.py:go"}
     found = first("RuntimeError: warp is late", (frames[before], f"{SITE}/{package}/warp.py:warp"))
     assert ("pip uninstall" in commands(found)) == gone
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        ("0.5.3.post1", "SGL_ENABLE_JIT_DEEPGEMM"),  # the new name is declared there, and nothing reads it
+        ("0.5.3.post2", "SGLANG_ENABLE_JIT_DEEPGEMM"),
+    ],
+)
+def test_deepgemm_is_switched_off_by_the_name_that_the_release_reads(release: str, name: str) -> None:
+    frames = (OWN, f"{SITE}/deep_gemm/__init__.py:fp8_gemm_nt")
+    found = [e for fix in first("ValueError: warp", frames, release=release)["fixes"] for e in edits(fix)]
+    assert {e for e in found if "DEEPGEMM" in e[1]} == {("env", name, "0")}
+
+
+@pytest.mark.parametrize(("release", "helps"), [("0.5.9", False), ("0.5.20", False), ("0.5.22", True)])
+def test_a_deepgemm_that_cannot_be_imported_is_not_mended_by_a_choice_of_backend(
+    release: str, helps: bool
+) -> None:
+    frames = (
+        f"{SITE}/sglang/srt/layers/deep_gemm_wrapper/configurer.py:_compute_enable_deep_gemm",
+        f"{SITE}/deep_gemm/__init__.py:<module>",
+    )
+    found = [e for fix in first("ValueError: warp", frames, release=release)["fixes"] for e in edits(fix)]
+    assert found == ([("env", "SGLANG_ENABLE_JIT_DEEPGEMM", "0")] if helps else [])
+
+
+@pytest.mark.parametrize(
+    ("release", "tag"),
+    [("0.4.7.post1", "v0.4.7.post1-cu124"), ("0.5.2", "v0.5.2-cu126"), ("0.5.3", "v0.5.3")],
+)
+def test_image_tags_of_old_releases_name_their_cuda(release: str, tag: str) -> None:
+    found = first("/tmp/x/main.c:5:10: fatal error: Python.h: No such file or directory", (), release=release)
+    assert f"docker pull lmsysorg/sglang:{tag}" in commands(found).split("\n")

@@ -30,6 +30,8 @@ _OF_CUDA = lazy(r"\bnvidia-([a-z-]+?)-cu1[23]\b")
 _MEANS_CUDA = lazy(r"\bnvidia-[a-z-]+?-cu1[23]\b|\bCUDA 1[23]\b")
 _OPEN_PIN = lazy(r"(?<=\s)(['\"]?)(?P<name>[A-Za-z][\w.-]*)==PINNED\1(?=\s|$)")
 _IMAGE = lazy(r":v\d+\.\d+\.\d[\w.]*")
+_BARE_TAG_OF_124 = lazy(r"\blmsysorg/sglang:v0\.4\.[0-7](?:\.post\d+)?(?![\w.-])")
+_BARE_TAG = lazy(r"\blmsysorg/sglang:v0\.(?:4\.(?:[89]|1\d)|5\.[0-2])(?:\.post\d+)?(?![\w.-])")
 _KERNELS = {"sgl-kernel": "sglang-kernel", "sglang-kernel": "sgl-kernel"}
 # From CUDA 13 on these have no number in their names.
 _PLAIN_IN_13 = frozenset({"cublas", "cuda-runtime", "cuda-nvrtc", "cuda-cupti", "nvjitlink", "cufft", "curand", "cusolver", "cusparse", "nvtx"})  # fmt: skip
@@ -59,7 +61,7 @@ _MOST = 6  # packages in a command that is put together
 
 def as_pinned(fixes: Sequence[Fix], blamed: Sequence[str], case: Case) -> tuple[Fix, ...]:
     """The fixes with exact names and versions; ``blamed``: distributions that the failure lies in."""
-    return tuple(_within_reach(fix) for fix in _with_versions(fixes, blamed, case))
+    return tuple(_within_reach(_tagged(fix)) for fix in _with_versions(fixes, blamed, case))
 
 
 def _with_versions(fixes: Sequence[Fix], blamed: Sequence[str], case: Case) -> tuple[Fix, ...]:
@@ -75,6 +77,18 @@ def _within_reach(fix: Fix) -> Fix:
     """FlashInfer's part that left the usual index comes from its own."""
     run = tuple(index_of_cubin(line) for line in fix.run)
     return fix if run == fix.run else replace(fix, run=run)
+
+
+def _tagged(fix: Fix) -> Fix:
+    """The fix with image tags as they were before 0.5.3, when each named its CUDA."""
+    if not any("lmsysorg/sglang:v0." in line for line in fix.run):
+        return fix
+    return replace(
+        fix,
+        run=tuple(
+            _BARE_TAG.sub(r"\g<0>-cu126", _BARE_TAG_OF_124.sub(r"\g<0>-cu124", line)) for line in fix.run
+        ),
+    )
 
 
 def _asking(fix: Fix) -> Fix:

@@ -16,6 +16,7 @@ from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
+from mtpdoctor.release import parse_release
 from mtpdoctor.sglang.flags import FlagSpec, flag_table
 
 ATTENTION, MOE, SAMPLING, GRAMMAR = (
@@ -154,6 +155,8 @@ _OLD_MOE = {  # switches that chose a runner before --moe-runner-backend
     "flashinfer_cutlass": ("--enable-flashinfer-cutlass-moe", "--enable-flashinfer-moe"),
     "flashinfer_trtllm": ("--enable-flashinfer-trtllm-moe",),
 }
+_IMPORT_OF_DEEPGEMM = lazy(r"deep_gemm_wrapper/configurer\.py")
+_ASKS_FIRST = parse_release("0.5.21")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,10 @@ def backend_remedies(match: Match, case: Case) -> list[Remedy]:
     if found.dest == SPARSE:
         return list(_sparse(match, case))
     spec = _option(found.dest, case)
+    if found.value == "deep_gemm" and _imports_deepgemm(match):
+        # no backend that is chosen changes that; the variable is asked before the import from 0.5.21 on only
+        late = case.release is None or case.release >= _ASKS_FIRST
+        return list(_switches(found, case)) if late else []
     out = list(_switches(found, case))
     if spec is None:
         return out
@@ -349,7 +356,7 @@ def _switches(found: Found, case: Case) -> Iterator[Remedy]:
     facts, table = case.facts, flag_table(case.release)
     if found.value == "deep_gemm":
         yield Remedy(
-            title="Compute without DeepGEMM: SGLANG_ENABLE_JIT_DEEPGEMM=0",
+            title=f"Compute without DeepGEMM: {_deepgemm_variable(case)}=0",
             safety=Safety.RISKY,
             why="FP8 products then take kernels that need no compiling at start",
             edits=(EditTemplate("env", _deepgemm_variable(case), "0"),),
@@ -378,5 +385,11 @@ def _switches(found: Found, case: Case) -> Iterator[Remedy]:
 def _deepgemm_variable(case: Case) -> str:
     from mtpdoctor.sglang.releases import release_facts
 
-    env = release_facts(case.release).env
-    return "SGLANG_ENABLE_JIT_DEEPGEMM" if "SGLANG_ENABLE_JIT_DEEPGEMM" in env else "SGL_ENABLE_JIT_DEEPGEMM"
+    env = release_facts(case.release).env  # 0.5.3 has both names and reads the old one
+    return "SGL_ENABLE_JIT_DEEPGEMM" if "SGL_ENABLE_JIT_DEEPGEMM" in env else "SGLANG_ENABLE_JIT_DEEPGEMM"
+
+
+def _imports_deepgemm(match: Match) -> bool:
+    """Whether it failed where SGLang tries whether deep_gemm can be imported, at the import of its layers."""
+    frames = match.traceback.frames if match.traceback is not None else ()
+    return any(_IMPORT_OF_DEEPGEMM.search(frame.path) for frame in frames)

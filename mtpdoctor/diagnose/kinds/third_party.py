@@ -130,6 +130,8 @@ def _way(way: Way, package: str, frames: tuple[Frame, ...], case: Case) -> Remed
         return None
     if any(part in f.path for part in way.elsewhere for f in near):
         return None
+    if way.since is not None and case.release is not None and case.release < Version(way.since):
+        return None
     edit = _variable(way.env, words, case) if way.env is not None else _option(way, case)
     if edit is None:
         return None
@@ -147,7 +149,10 @@ def _variable(env: tuple[str, str], words: dict[str, str], case: Case) -> EditTe
     if "{operator}" in env[1] and not value:
         return None
     own = name.startswith(("SGLANG_", "SGL_")) and not name.startswith("SGLANG_FL_")
-    if own and name not in release_facts(case.release).env:
+    known = release_facts(case.release).env
+    # a release that still reads the old name may declare the new one already, and not look at it
+    old = "SGL_" + name.removeprefix("SGLANG_")
+    if own and (name not in known or (old != name and old in known)):
         return None
     return EditTemplate("env", name, value) if value else EditTemplate("unset", name)
 
