@@ -208,5 +208,5 @@ def test_a_deepgemm_that_cannot_be_imported_is_not_mended_by_a_choice_of_backend
     [("0.4.7.post1", "v0.4.7.post1-cu124"), ("0.5.2", "v0.5.2-cu126"), ("0.5.3", "v0.5.3")],
 )
 def test_image_tags_of_old_releases_name_their_cuda(release: str, tag: str) -> None:
-    found = first("/tmp/x/main.c:5:10: fatal error: Python.h: No such file or directory", (), release=release)
+    found = first("OSError: CUDA_HOME environment variable is not set.", (OWN,), release=release)
     assert f"docker pull lmsysorg/sglang:{tag}" in commands(found).split("\n")
