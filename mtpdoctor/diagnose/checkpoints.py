@@ -26,7 +26,6 @@ _FORMATS = (
 )
 _USABLE = 0.95  # of the free memory: the rest is needed to run at all
 _GIB = 1 << 30
-_ELSEWHERE = ("kt_", "cpu_offload_gb", "offload_")  # options by which weights stay in host memory
 
 
 def fitting_checkpoints(fixes: Sequence[Fix], case: Case) -> tuple[Fix, ...]:
@@ -61,7 +60,9 @@ def _needs(fix: Fix, billions: float, ranks: int) -> dict[str, float]:
 
 def _room(case: Case) -> tuple[float, float, int] | None:
     """Billions of parameters, GiB free on a GPU, and GPUs that share the weights."""
-    if case.document is None or any(use.dest.startswith(_ELSEWHERE) for use in case.document.command.flags):
+    from mtpdoctor.diagnose.published import in_host_memory  # only where a checkpoint is advised
+
+    if case.document is None or in_host_memory(case.facts):
         return None
     billions = billions_of(case)
     free = case.facts.look("log.avail_mem_before_load_gib")

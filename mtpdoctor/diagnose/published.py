@@ -85,7 +85,7 @@ def with_checkpoint(remedy: Remedy, case: Case, facts: Facts, known: Checkpoints
         return Answer(remedy, case)
     as_it_is = Answer(None if wanted.smaller else remedy, case)
     named = next((n for path in _paths(case, facts) if (n := known.named(path)) is not None), None)
-    if named is None or _in_host_memory(facts):
+    if named is None or in_host_memory(facts):
         return as_it_is
     model, room = named.model, room_of(facts)
     current = _format_in_use(named.format, facts, known)
@@ -144,7 +144,7 @@ def with_fewer_bits(remedy: Remedy) -> tuple[Remedy, Remedy]:
     return alone, replace(remedy, checkpoints=None)
 
 
-def _in_host_memory(facts: Facts) -> bool:
+def in_host_memory(facts: Facts) -> bool:
     """Are weights kept beside the GPUs? Then their memory says nothing of what fits, and options name the weights' own files."""
     return any(
         name.startswith(_ELSEWHERE) and facts.look(name) not in (UNKNOWN, None, False, "0", 0)
