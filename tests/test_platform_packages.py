@@ -106,3 +106,16 @@ def test_what_is_uninstalled_before_keeps_its_bare_name(
     )
     commands = "\n".join(line for fix in offered for line in fix["run"])
     assert "pip uninstall -y sglang && pip install --no-cache-dir sglang==0.5.16" in commands
+
+
+def test_a_development_state_has_no_rocm_image_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offered = fixes(
+        "$ docker run rocm/sgl-dev:v0.5.9-rocm700-mi30x-20260101 python3 -m sglang.launch_server --model-path /m\n"
+        "sglang==0.5.9.dev123\nModuleNotFoundError: No module named 'sgl_kernel'\n",
+        tmp_path,
+        capsys,
+    )
+    commands = [line for fix in offered for line in fix["run"] if "rocm7" in line]
+    assert commands and not any("dev123" in line for line in commands)

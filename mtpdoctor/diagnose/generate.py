@@ -19,6 +19,7 @@ from mtpdoctor.diagnose.other_parsers import (
     starts_a_server,
 )
 from mtpdoctor.facts import UNKNOWN
+from mtpdoctor.kb.templates import literal
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.patterns import lazy
@@ -147,7 +148,7 @@ def _unknown_flags(text: str, match: Match, case: Case) -> list[Remedy]:
                 title="; ".join(dict.fromkeys(_title(name, h) for name, _, h in repairs)),
                 safety=Safety.SAFE if sure and not lost else Safety.RISKY,
                 why="; ".join(h.text for _, _, h in repairs),
-                edits=tuple(EditTemplate(e.op.value, e.name, e.value) for e in edits),
+                edits=tuple(EditTemplate(e.op.value, e.name, literal(e.value or "") or None) for e in edits),
                 risk=_risk(lost, sure),
             )
         )

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Sequence
 
 from mtpdoctor.case import Case
+from mtpdoctor.kb.templates import literal
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.launch.types import EditOp
 from mtpdoctor.patterns import lazy
@@ -105,7 +106,8 @@ def of_missed_router(flags: Sequence[tuple[str, str | None]], match: Match, case
                 run=("python -m sglang_router.launch_server --help",),
             )
         ]
-    typed = " ".join(name if value is None else f"{name} {shlex.quote(value)}" for name, value in mine)
+    words = (word for name, value in mine for word in (name, *(value or "").split()))
+    typed = " ".join(literal(shlex.quote(word)) for word in words)
     why = f"{shown}: options of the router, which is a program of its own and starts no model; each server is started by itself, without them"
     run = ("pip install sglang-router", f"{ROUTER} {typed}")
     return [
@@ -149,7 +151,7 @@ def of_missed_diffusion(flags: Sequence[tuple[str, str | None]], case: Case) -> 
     later = [name for name in names if release is None or diffusion_since(name, release) is not None]
     first = first_with_all(names)
     out: list[Remedy] = []
-    model = str(case.facts.look("flag.model_path") or "MODEL")
+    model = literal(shlex.quote(str(case.facts.look("flag.model_path") or "MODEL")))
     program = case.document.command.program if case.document is not None else ()
     if program[-1:] == ("sglang.launch_server",):
         out.append(

@@ -187,7 +187,8 @@ def _image(platform: str, case: Case) -> Fix:
 
 def _rocm_image(release: Release | None) -> tuple[str, ...]:
     """The command for the image of a release for AMD's GPUs, or of the newest where it has none that is known."""
-    wanted = release if release is not None and release >= _ROCM_IMAGES_FROM else known_releases()[-1]
+    published = [r for r in known_releases() if r >= _ROCM_IMAGES_FROM and not r.is_prerelease]
+    wanted = release if release in published else published[-1]
     tag = f"v{wanted}-rocm{'720' if wanted >= _ROCM_72_FROM else '700'}-mi3"
     return (f"docker pull lmsysorg/sglang:{tag}5x   # MI300 and MI325: {tag}0x",)
 

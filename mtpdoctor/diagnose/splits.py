@@ -51,7 +51,7 @@ class _Split:
 
     @property
     def attention(self) -> int:
-        return self.tp // self.dp if self.shared_attention and self.dp else self.tp
+        return max(self.tp // self.dp, 1) if self.shared_attention and self.dp > 0 else self.tp
 
 
 def going_together(edits: Sequence[Edit], case: Case, facts: Facts) -> Together | None:
@@ -61,8 +61,10 @@ def going_together(edits: Sequence[Edit], case: Case, facts: Facts) -> Together 
     if before is None or case.document is None:
         return kept
     after = _after(before, edits, case)
-    if after is None or after.tp == before.tp or after.tp < 1:
+    if after is None or after.tp == before.tp:
         return kept
+    if not 1 <= after.tp <= _ANY:
+        return None  # a number of the message that counts no GPUs
     wanted = _followed(after)
     if _divides(wanted, facts):
         return _written(wanted, after, edits, case)
@@ -131,8 +133,8 @@ def _after(before: _Split, edits: Sequence[Edit], case: Case) -> _Split | None:
         if spec.dest in values:
             if edit.op is EditOp.REMOVE:
                 values[spec.dest] = 1
-            elif edit.value is not None and edit.value.isdigit():
-                values[spec.dest] = int(edit.value)
+            elif (size := _whole(edit.value)) is not None:
+                values[spec.dest] = size
             else:
                 return None
     tp, pp, dp, ep, nodes = (values[name] for name in _SIZES)
@@ -205,7 +207,10 @@ def _written(
 
 
 def number_of(facts: Facts, name: str) -> int | None:
-    value = facts.look(name)
+    return _whole(facts.look(name))
+
+
+def _whole(value: object) -> int | None:
     try:
         return None if isinstance(value, bool) else int(str(value))
     except ValueError:

@@ -273,6 +273,11 @@ def _stand_in(name: str) -> str:
     return "<" + name.rpartition(".")[2].replace("_", "-") + ">"
 
 
+def literal(text: str) -> str:
+    """The text as a template that says just this, whatever braces are in it."""
+    return text.replace("{", "{{").replace("}", "}}") if "{" in text else text
+
+
 def _hide_escapes(text: str) -> str:
     return text.replace("{{", "\0").replace("}}", "\1") if "{{" in text else text
 

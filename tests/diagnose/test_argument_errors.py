@@ -202,6 +202,26 @@ def test_what_was_typed_for_the_router_is_quoted_in_its_command() -> None:
     assert "python -m sglang_router.launch_router --worker-urls 'http://a;id'" in commands
 
 
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [("http://a:1 http://b:2", "http://a:1 http://b:2"), ("{flag.model_path}", "'{flag.model_path}'"), ("`id` {x}}", "'`id`' '{x}}'")],
+)  # fmt: skip
+def test_words_for_the_router_stay_these_words(typed: str, shown: str) -> None:
+    text = f"+ {SERVE} --worker-urls {typed}\nlaunch_server.py: error: unrecognized arguments: --worker-urls {typed}\n"
+    commands = [line for fix in report_of(text).diagnoses[0].fixes for line in fix.run]
+    assert f"python -m sglang_router.launch_router --worker-urls {shown}" in commands
+
+
+def test_a_folder_is_one_word_in_the_commands_for_image_models() -> None:
+    text = (
+        "+ python3 -m sglang.launch_server --model-path '/m/a b;id' --ulysses-degree 2 --num-gpus 2\n"
+        "launch_server.py: error: unrecognized arguments: --ulysses-degree 2 --num-gpus 2\n"
+    )
+    commands = [line for fix in report_of(text).diagnoses[0].fixes for line in fix.run]
+    assert "ls '/m/a b;id'/model_index.json" in commands
+    assert all(";id" not in line or "'/m/a b;id'" in line for line in commands)
+
+
 def test_the_router_refuses() -> None:
     text = (
         "+ python -m sglang_router.launch_router --worker-url http://a:1 --tp-size 2\n"

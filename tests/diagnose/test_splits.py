@@ -69,3 +69,17 @@ def test_parts_of_the_ranks_follow() -> None:
     assert any("--ep-size as well" in note for note in fix.notes)
     fix = with_ranks(4, f"{SERVER} /models/m --tp 8 --dp 8 --enable-dp-attention")
     assert fix is not None and fix.command == f"{SERVER} /models/m --tp 4 --dp 4 --enable-dp-attention"
+
+
+def test_a_number_that_counts_no_gpus_is_no_fix() -> None:
+    for ranks in (0, 65537, 10**30):
+        assert with_ranks(ranks, f"{SERVER} /models/m --tp 8 --nnodes 3 {NODES}") is None
+
+
+def test_more_groups_than_ranks_are_no_division_by_zero() -> None:
+    config = {
+        "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "num_attention_heads": 64, "num_key_value_heads": 8,
+        "hidden_size": 8192, "num_hidden_layers": 80, "vocab_size": 151936, "intermediate_size": 29568,
+    }  # fmt: skip
+    fix = with_ranks(6, f"{SERVER} /models/m --tp 9 --dp 8 --enable-dp-attention", config)
+    assert fix is not None and " --tp 2 --dp 2 " in f"{fix.command} "

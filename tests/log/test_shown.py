@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -243,3 +244,11 @@ def test_pip_of_another_environment_tells_no_release() -> None:
     reading = reading_from_text(text, LITERALS)
     assert reading.attempt is not None
     assert case_of(reading, reading.attempt, Given())[0].release is None
+
+
+def test_a_long_row_of_blanks_behind_the_name_takes_no_time() -> None:
+    reading = reading_from_text(f"SGLang{' ' * 500_000}x\n{LAUNCH}", LITERALS)
+    started = time.perf_counter()
+    assert reading.attempt is not None
+    assert case_of(reading, reading.attempt, Given())[0].release is None
+    assert time.perf_counter() - started < 5

@@ -13,7 +13,7 @@ _BARE = lazy(rf"^\(?'?{_RELEASE}'?,?\)?\s*$")
 _VERSION = lazy(rf"^Version: {_RELEASE}\s*$")
 # A person's list of the environment: "- SGLang: 0.5.9 (docker)", "**SGLang version**: v0.5.9", "| sglang | 0.5.9 |".
 _LISTED = lazy(
-    rf"(?i)^[\s>*•|-]*[*`]{{0,2}}sglang(?: version)?[*`]{{0,2}}(?:\s*[:=|]\s*|\s+)[*`]{{0,2}}\s*{_RELEASE}[*`]{{0,2}}(?=\s*$|\s*[|(,;])"
+    rf"(?i)^[\s>*•|-]*[*`]{{0,2}}sglang(?: version)?[*`]{{0,2}}(?:\s*[:=|]|\s)[\s*`]*{_RELEASE}[*`]{{0,2}}(?=\s*$|\s*[|(,;])"
 )
 _ASKS = ("sglang.__version__", "sglang --version", "version('sglang')", 'version("sglang")')
 
