@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mtpdoctor.case import build_case
+from mtpdoctor.diagnose.engine import diagnose
 from mtpdoctor.diagnose.in_force import names_missing_option, without_those_in_force
 from mtpdoctor.facts import UNKNOWN, Fact, Facts, Source, make_facts
 from mtpdoctor.kb.load import load_knowledge
@@ -81,3 +82,27 @@ def test_a_command_of_docker_tells_that_the_launch_is_in_a_container(command: st
     reading = reading_from_text("RuntimeError: x\n", load_knowledge().literals)
     case = build_case(reading=reading, document=read_launch(command), command_where="command")
     assert case.facts.look("host.container") is contained
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("", True),
+        ("--cuda-graph-max-bs 512", True),
+        ("--cuda-graph-max-bs 8", False),
+        ("--cuda-graph-bs 1 2 4", False),
+        ("--cuda-graph-bs 1 2 64", True),
+    ],
+)
+def test_fewer_graphs_are_fewer_than_were_asked_for(typed: str, offered: bool) -> None:
+    knowledge = load_knowledge()
+    text = (
+        f"$ python -m sglang.launch_server --model-path /m/q {typed}\nsglang==0.5.9\n"
+        "[2026-05-05 10:00:02 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/x/sglang/srt/model_executor/cuda_graph_runner.py", line 99, in __init__\n'
+        "    self.capture()\n"
+        "Exception: Capture cuda graph failed: CUDA out of memory\n"
+    )
+    fixes = diagnose(reading_from_text(text, knowledge.literals), knowledge).diagnoses[0].fixes
+    assert any(fix.title == "Capture graphs for fewer batch sizes" for fix in fixes) is offered
+    assert any(fix.title == "Serve without CUDA graphs" for fix in fixes)
