@@ -36,6 +36,14 @@ def without_those_in_force(edits: Sequence[Edit], facts: Facts, release: Release
     return tuple(e for e in edits if not _in_force(e, facts, release))
 
 
+def written_bare(edit: Edit, document: LaunchDocument | None) -> bool:
+    """Is the option that ``edit`` sets written twice, and once without its value? Setting it then takes that place away."""
+    if document is None or edit.op is not EditOp.SET:
+        return False
+    uses = [use for use in document.command.flags if use.name == edit.name]
+    return len(uses) > 1 and any(not use.values for use in uses)
+
+
 def chosen_again(edits: Sequence[Edit], before: Case, fixed: LaunchDocument, knowledge: Knowledge) -> bool:
     """Do the edits only take out options whose typed values the release chooses by itself for this GPU and model?"""
     if any(e.op is not EditOp.REMOVE for e in edits):

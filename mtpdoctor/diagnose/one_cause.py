@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
 ABOUT_MODELS = ("architecture", "model-type")  # remedies worked out from what releases know of models
 FROM_SOURCES = ("symbol", "own-import", "block", "host-cache", "tensor-name", "callee")
+FROM_LAUNCH = ("bare-flag", "link-target")
 
 
 def diagnosed(
@@ -293,7 +294,7 @@ def _if_it_is(match: Match, case: Case) -> str:
 def with_facts(cause: str, match: Match, case: Case) -> str:
     """The cause, and what the facts of the releases say of it, for a rule whose remedies come from them."""
     if not any(
-        remedy.generate in ABOUT_MODELS or remedy.generate in FROM_SOURCES for remedy in match.rule.remedies
+        remedy.generate in (*ABOUT_MODELS, *FROM_SOURCES, *FROM_LAUNCH) for remedy in match.rule.remedies
     ):
         return cause
     from mtpdoctor.diagnose.kinds import said_of  # few rules have them

@@ -10,7 +10,12 @@ from collections.abc import Mapping
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.config_file import only_in_file
 from mtpdoctor.diagnose.exact import NOT_EXACT, doubts
-from mtpdoctor.diagnose.in_force import chosen_again, names_missing_option, without_those_in_force
+from mtpdoctor.diagnose.in_force import (
+    chosen_again,
+    names_missing_option,
+    without_those_in_force,
+    written_bare,
+)
 from mtpdoctor.diagnose.memory import asks_memory, with_memory
 from mtpdoctor.diagnose.proof import launch_facts, prove
 from mtpdoctor.diagnose.spelling import contradictory, is_open, removals_first, spell
@@ -167,6 +172,8 @@ def _fix(
             notes.append(why_before)
             safety = Safety.RISKY.value if safety == Safety.SAFE.value else safety
     changing = without_those_in_force(edits, facts, case.release)
+    if len(changing) < len(edits):
+        changing = tuple(e for e in edits if e in changing or written_bare(e, case.document))
     if edits and not changing and not filled.run:
         return None
     edits = list(changing)

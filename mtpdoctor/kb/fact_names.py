@@ -50,6 +50,7 @@ LOG = frozenset(
         "accept_len", "build", "development", "lacked", "lacked_files", "unprocessed", "processor_files", "processor_from", "total_mem_gib", "pp_ranks", "tp_ranks",
         "draft_pools", "draft_pools_gib",
         "host_pools_gb", "host_kv_pools_gb", "host_pool_ranks", "memory_limit_gib",
+        "weights_link", "weights_link_folder",
     )
 )  # fmt: skip
 MEMORY = frozenset(

@@ -103,6 +103,18 @@ def kind_remedies(generator: str, match: Match, case: Case) -> list[Remedy]:
         from mtpdoctor.diagnose.kinds.optional_name import optional_remedies
 
         return optional_remedies(match, case)
+    if generator == "bare-flag":
+        from mtpdoctor.diagnose.kinds.bare_flag import bare_flag_remedies
+
+        return bare_flag_remedies(match, case)
+    if generator == "devices":
+        from mtpdoctor.diagnose.kinds.devices import device_remedies
+
+        return device_remedies(match, case)
+    if generator == "link-target":
+        from mtpdoctor.diagnose.kinds.link_target import link_remedies
+
+        return link_remedies(match, case)
     raise ValueError(f"no generator {generator!r}")
 
 
@@ -142,4 +154,12 @@ def said_of(match: Match, case: Case) -> str:
             from mtpdoctor.diagnose.kinds.callee import callee_said
 
             return callee_said(match, case)
+        if remedy.generate == "bare-flag":
+            from mtpdoctor.diagnose.kinds.bare_flag import bare_flag_said
+
+            return bare_flag_said(match, case)
+        if remedy.generate == "link-target":
+            from mtpdoctor.diagnose.kinds.link_target import link_said
+
+            return link_said(match, case)
     return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import Any
 
 from mtpdoctor.case import Case
@@ -23,6 +23,8 @@ from mtpdoctor.sglang.releases import newest_release
 from mtpdoctor.sglang.support import wraps
 
 _NAME = lazy(r"\w+")
+_END = lazy(r"(?:For[A-Z]\w+|LMHeadModel|Model)$")
+_LIKE_STEM = 0.7
 _LIKE = 0.88  # how alike two names must be for one to be a misspelling of the other
 # From here on --model-impl transformers goes on with a class that transformers says cannot be wrapped.
 _INSISTS = parse_release("0.5.10")
@@ -101,6 +103,8 @@ def architecture_remedies(match: Match, case: Case) -> list[Remedy]:
     remedies += _misspelt(first)
     remedies += [r for w in wanted if (r := _wrapped(w, case)) is not None][:1]
     if first.later is None and first.earlier is None:
+        if not remedies and not transformers_class(first.name).spans:
+            remedies += _own_class(first)
         remedies.append(development(_sentence(first)))
     return remedies
 
@@ -154,6 +158,34 @@ def development(why: str) -> Remedy:
     )
 
 
+def _own_class(wanted: Wanted) -> list[Remedy]:
+    """For a model that neither SGLang nor transformers has had in any release: its class has to come from outside."""
+    name = wanted.name
+    return [
+        Remedy(
+            title=f"Serve {name} by the engine that its authors support - the training program's own (transformers: engine type hf, or vLLM with their plugin)",
+            safety=Safety.MANUAL,
+            why=f"neither SGLang up to {newest_release()} nor transformers has {name}; it is a model of its authors' own code",
+        ),
+        Remedy(
+            title=f"Or give SGLang the class: a package with {name} in it, named in SGLANG_EXTERNAL_MODEL_PACKAGE",
+            safety=Safety.MANUAL,
+            why="SGLang registers the EntryClass of every module of that package beside its own models; the class has to be written for SGLang",
+            run=(
+                f"export SGLANG_EXTERNAL_MODEL_PACKAGE=my_models   # my_models/ursa.py: EntryClass = {name}".replace(
+                    "ursa", "model"
+                ),
+            ),
+        ),
+        Remedy(
+            title="Or take a checkpoint whose config.json brings its code (auto_map with AutoModel and the .py files), with --trust-remote-code",
+            safety=Safety.MANUAL,
+            why="SGLang can wrap such a class by way of transformers, where it is written for that",
+            run=("grep -A6 auto_map MODEL_DIR/config.json; ls MODEL_DIR/*.py",),
+        ),
+    ]
+
+
 def _not_imported(wanted: Wanted) -> list[Remedy]:
     module = f"sglang.srt.models.{wanted.module}"
     return [
@@ -187,6 +219,10 @@ def _misspelt(wanted: Wanted) -> list[Remedy]:
     names = [n for n in architectures() if models is None or models.module(n) is not None]
     like = get_close_matches(wanted.name, names, n=1, cutoff=_LIKE)
     if not like:
+        return []
+    # The ends of these names are long and alike; a misspelling is one of what stands before.
+    stem, other = _END.sub("", wanted.name), _END.sub("", like[0])
+    if SequenceMatcher(None, stem, other).ratio() < _LIKE_STEM:
         return []
     return [
         Remedy(

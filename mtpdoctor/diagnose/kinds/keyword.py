@@ -8,7 +8,7 @@ from mtpdoctor.kb.types import Match, Remedy, Safety
 from mtpdoctor.launch.types import EditOp
 from mtpdoctor.paths import releases_folder
 from mtpdoctor.patterns import lazy
-from mtpdoctor.release import Release
+from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.flags import flag_table
 from mtpdoctor.sglang.help import HelpKind, explain_unknown
 from mtpdoctor.sglang.history import keyword_since
@@ -53,6 +53,7 @@ def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
     release = case.release
     if release is None:
         return [_by_range(known, what, program, read)]
+    release = _refusing(known, release, case)
     if known.holds(release):
         return [
             Remedy(
@@ -87,6 +88,18 @@ def keyword_remedies(match: Match, case: Case) -> list[Remedy]:
         remedies.append(install(older, f"the last release that has {what}", program, "Install SGLang"))
         remedies.append(newer_program(program, what, release, older))
     return remedies
+
+
+def _refusing(known: Held, release: Release, case: Case) -> Release:
+    """Where the log leaves several releases open, the newest of them that does refuse the keyword."""
+    if case.release_is_certain or not case.release_range or not known.holds(release):
+        return release
+    first, _, last = case.release_range.partition(" to ")
+    ends = release_or_none(first), release_or_none(last or first)
+    if ends[0] is None or ends[1] is None:
+        return release
+    among = [r for r in known_releases() if ends[0] <= r <= ends[1] and not known.holds(r)]
+    return among[-1] if among else release
 
 
 def _by_sglang(match: Match) -> bool:

@@ -41,7 +41,8 @@ def module_remedies(match: Match, case: Case) -> list[Remedy]:
             optional = case.release is not None and "_" in module
             asked = _asked_elsewhere(match)
             return [first, _complete(case)] if optional or asked else [_complete(case), first]
-    return [first] if named else [first, _complete(case)]
+    # pip's sglang brings packages for CUDA: no help for one that belongs to another platform.
+    return [first] if named or package.only else [first, _complete(case)]
 
 
 def _asked_elsewhere(match: Match) -> bool:

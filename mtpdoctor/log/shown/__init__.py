@@ -49,6 +49,7 @@ FORMS: tuple[tuple[str, str, str], ...] = (
     ('sglang")', "release", "asked"),
     ("SGLang", "release", "listed"),
     ("sglang |", "release", "listed"),
+    ("sglang 0.", "release", "listed"),
     ("sglang:", "release", "listed"),
     ("sglang version", "release", "listed"),
     (".safetensors", "files", "listing"),

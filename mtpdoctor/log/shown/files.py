@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from posixpath import commonpath, dirname
 
 from mtpdoctor.log.types import Line, Observation
 from mtpdoctor.patterns import lazy
 
 _FILE = lazy(
     r"^\s*(?:\d+ )?-[rwxsSt-]{9}[.+@]? +\d+ +\S+ +\S+ +(\d[\d.]*[KMGT]?) .{0,40}? (\S+\.(?:safetensors|bin|gguf|pt|pth))\s*$"
+)
+_LINK = lazy(
+    r"^\s*(?:\d+ )?l[rwxsSt-]{9}[.+@]? +\d+ +\S+ +\S+ +\d[\d.]*[KMGT]? .{0,40}? \S+\.(?:safetensors|bin|gguf|pt|pth) -> (/\S+)\s*$"
 )
 _SHARD = lazy(r"-(\d{5})-of-(\d{5})\.")
 _TOTAL = lazy(r"^total \d[\d.]*[KMGT]?\s*$")
@@ -20,6 +24,7 @@ _NOT_WEIGHTS = ("training_args", "optimizer", "scheduler.", "rng_state", "tokeni
 def listing(lines: Sequence[Line]) -> Iterator[Observation]:
     sizes: dict[str, tuple[str, Line]] = {}
     whole = False
+    yield from _links(lines)
     for line in lines:
         if line.body.startswith("total ") and _TOTAL.match(line.body) is not None:
             whole = True
@@ -31,6 +36,22 @@ def listing(lines: Sequence[Line]) -> Iterator[Observation]:
                 sizes[name] = (m[1], line)
     if sizes:
         yield from _told(sizes, whole)
+
+
+def _links(lines: Sequence[Line]) -> Iterator[Observation]:
+    """Weights that are links out of their folder: where to, and the folder that holds all targets."""
+    found = [
+        (m[1], line)
+        for line in lines
+        if " -> /" in line.body and "lr" in line.body[:12] and (m := _LINK.match(line.body)) is not None
+    ]
+    if not found:
+        return
+    target, first = found[0]
+    folder = commonpath([dirname(to) for to, _ in found])
+    yield Observation("log.weights_link", target, first)
+    if folder.count("/") > 1:  # not all of /data
+        yield Observation("log.weights_link_folder", folder, first)
 
 
 def _told(sizes: dict[str, tuple[str, Line]], whole: bool) -> Iterator[Observation]:
