@@ -54,6 +54,6 @@ def test_refused_devices_become_those_that_the_message_lists(
 def test_the_target_of_a_link_is_to_be_mounted() -> None:
     error = 'FileNotFoundError: No such file or directory: "/ckpt/a/model.safetensors"'
     listing = "lrwxrwxrwx 1 u g 52 Jan  3 10:11 model.safetensors -> /nfs/runs/7/model.safetensors"
-    shown = fixes(f"$ {SERVER}\n{error}\n$ ls -l /ckpt/a\n{listing}\n")
+    shown = fixes(f"$ {SERVER}\n{error}\n+ ls -l /ckpt/a\n{listing}\n")
     assert "/nfs/runs/7" in shown[0].title
     assert all("/nfs" not in f.title for f in fixes(f"$ {SERVER}\n{error}\n"))
