@@ -25,6 +25,7 @@ _NAMES = ("flag.model_path", "arg.model_path", "model.path", "arg.served_model_n
 _OWN_LOADING = frozenset(("gguf", "bitsandbytes", "sharded_state", "npcache", "pt", "mistral", "layered"))
 _OF_FILES = ("model.weights", "model.has_", "model.problems", "model.quantization", "model.path", "model.revision", "model.dtype")  # fmt: skip
 _ELSEWHERE = ("flag.kt_", "flag.cpu_offload_gb", "flag.offload_")
+_LARGEST = 4096  # GiB of a GPU; more is no GPU's memory
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
@@ -302,7 +303,7 @@ def room_of(facts: Facts) -> Room:
     return Room(
         max(ranks, 1),
         max(gpus, 1),
-        None if memory is None else memory / 1024,
+        memory / 1024 if memory is not None and 0 < memory / 1024 <= _LARGEST else None,
         plain,
         heads if isinstance(heads, int) else None,
     )

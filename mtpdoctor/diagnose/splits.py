@@ -99,7 +99,7 @@ def _common(case: Case, facts: Facts) -> int:
     if number_of(facts, "model.heads"):
         return _ANY
     size = billions_of(case) or _LARGE
-    return next(ranks for billions, ranks in _COMMON if size <= billions)
+    return next((ranks for billions, ranks in _COMMON if size <= billions), _COMMON[-1][1])
 
 
 def billions_of(case: Case) -> float | None:
@@ -212,6 +212,7 @@ def number_of(facts: Facts, name: str) -> int | None:
 
 def _whole(value: object) -> int | None:
     try:
-        return None if isinstance(value, bool) else int(str(value))
+        number = None if isinstance(value, bool) else int(str(value))
+        return number if number is None or abs(number) < 10**12 else None  # more counts nothing
     except ValueError:
         return None

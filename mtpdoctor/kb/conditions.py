@@ -160,7 +160,7 @@ def number_of(value: Any) -> float | int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):
-        return value if math.isfinite(value) else None
+        return value if _is_finite(value) else None
     return _number_in(value) if isinstance(value, str) else None
 
 
@@ -171,8 +171,16 @@ def _number_in(text: str) -> float | int | None:
             number = kind(text)
         except ValueError:
             continue
-        return number if math.isfinite(number) else None
+        return number if _is_finite(number) else None
     return None
+
+
+def _is_finite(number: float) -> bool:
+    """Can it be reckoned with: neither infinite nor an integer beyond all floats?"""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def _version(value: Any) -> Release | None:

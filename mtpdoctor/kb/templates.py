@@ -165,7 +165,10 @@ def _as_number(value: Any) -> int | float | None:
                 value = float(value)
             except ValueError:
                 return None
-    return value if isinstance(value, (int, float)) and math.isfinite(value) else None
+    try:
+        return value if isinstance(value, (int, float)) and math.isfinite(value) else None
+    except OverflowError:  # an integer beyond all floats
+        return None
 
 
 def _largest_divisor_le(value: float, limit: float) -> float | None:

@@ -72,8 +72,15 @@ def test_parts_of_the_ranks_follow() -> None:
 
 
 def test_a_number_that_counts_no_gpus_is_no_fix() -> None:
-    for ranks in (0, 65537, 10**30):
+    for ranks in (0, 65537):
         assert with_ranks(ranks, f"{SERVER} /models/m --tp 8 --nnodes 3 {NODES}") is None
+    for ranks in (10**11, 10**30):  # no endless search for a smaller one either
+        assert with_ranks(ranks, f"{SERVER} /models/m --tp 8 --nnodes 3 {NODES}") is None
+
+
+def test_a_model_larger_than_any_is_split_as_the_largest() -> None:
+    fix = with_ranks(16, f"{SERVER} /models/999x9999B --tp 24 --nnodes 3 {NODES}")
+    assert fix is not None and fix.command == f"{SERVER} /models/999x9999B --tp 8"
 
 
 def test_more_groups_than_ranks_are_no_division_by_zero() -> None:
