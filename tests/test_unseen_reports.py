@@ -65,6 +65,9 @@ FINDINGS = {
     "l_still_loading_131_shards": ("MTP0081",),
     "l_still_capturing_36": ("MTP0080", "MTP0081"),
     "m_ok_ready_noisy_h100": ("MTP0081",),
+    "n_ok_warnings_h20": ("MTP0070",),
+    "o_ok_spark4_nemotron_ready": ("MTP0070", "MTP0080", "MTP0081"),
+    "o_unfinished_deepgemm_jit": ("MTP0080",),
 }
 
 
