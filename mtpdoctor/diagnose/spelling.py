@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from mtpdoctor.case import Case
-from mtpdoctor.kb.templates import resolve_edit
+from mtpdoctor.kb.templates import literal, resolve_edit
 from mtpdoctor.kb.types import EditTemplate
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.records import replace
@@ -24,7 +24,10 @@ def spell(edit: Edit, case: Case) -> tuple[tuple[Edit, ...] | None, str]:
         return (_taken_out(edit, case),), ""
     if edit.op not in (EditOp.SET, EditOp.ADD) or edit.name == OF_SERVE:
         return (edit,), ""
-    edits, note = translate_edit(edit, case.release)
+    given = (
+        edit if edit.value is None else replace(edit, value=literal(edit.value))
+    )  # the tables hold templates
+    edits, note = translate_edit(given, case.release)
     if edits is None:
         return None, note
     filled = []

@@ -272,3 +272,8 @@ def test_what_starts_the_server_is_kept(wrapper: str) -> None:
     assert fixes[0].document.text.strip() == command.removesuffix(" --nosuch 1")
     if "podman" not in wrapper and "nerdctl" not in wrapper:
         assert fixes[0].command == command.removesuffix(" --nosuch 1")
+
+
+def test_a_value_of_the_log_is_no_template() -> None:
+    fix = report_of(refused("--max-model-len {flag.model_path}")).diagnoses[0].fixes[0]
+    assert [(e.name, e.value) for e in fix.edits if e.value] == [("--context-length", "{flag.model_path}")]
