@@ -68,6 +68,8 @@ FINDINGS = {
     "n_ok_warnings_h20": ("MTP0070",),
     "o_ok_spark4_nemotron_ready": ("MTP0070", "MTP0080", "MTP0081"),
     "o_unfinished_deepgemm_jit": ("MTP0080",),
+    "p_ready_w7900_aiter": ("MTP0078", "MTP0081"),
+    "q_ok_ready_rtxpro_warnings": ("MTP0081",),
 }
 
 
