@@ -119,3 +119,11 @@ def make_facts(
     values: Mapping[str, Any], source: Source, where: str = "", closed: frozenset[str] = frozenset()
 ) -> Facts:
     return Facts({name: Fact(name, value, source, where) for name, value in values.items()}, closed=closed)
+
+
+def whole_number(value: object) -> int | None:
+    """The whole number that a fact is or says in digits; None for everything else, what is unknown too."""
+    try:
+        return int(str(value))
+    except ValueError:
+        return None

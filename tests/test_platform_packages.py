@@ -18,6 +18,10 @@ def fixes(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> list
     return list(json.loads(capsys.readouterr().out)["diagnoses"][0]["fixes"])
 
 
+def all_commands(offered: list[dict[str, Any]]) -> str:
+    return "\n".join(line for fix in offered for line in fix["run"])
+
+
 def test_address_and_port_given_apart_become_one_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -45,7 +49,7 @@ def test_no_cuda_wheel_or_image_for_an_amd_gpu(tmp_path: Path, capsys: pytest.Ca
         tmp_path,
         capsys,
     )
-    commands = "\n".join(line for fix in offered for line in fix["run"])
+    commands = all_commands(offered)
     assert "torch==" not in commands
     assert "docker pull lmsysorg/sglang:v0.5.18\n" not in commands + "\n"
     assert "newer ROCm image" in offered[0]["title"] and "torch must stay the ROCm build" in offered[0]["why"]
@@ -88,7 +92,7 @@ def test_a_library_of_cuda_12_that_is_meant_is_not_renamed_for_a_torch_of_cuda_1
         tmp_path,
         capsys,
     )
-    commands = "\n".join(line for fix in offered for line in fix["run"])
+    commands = all_commands(offered)
     assert "pip install nvidia-cuda-runtime-cu12" in commands
 
 
@@ -104,7 +108,7 @@ def test_what_is_uninstalled_before_keeps_its_bare_name(
         tmp_path,
         capsys,
     )
-    commands = "\n".join(line for fix in offered for line in fix["run"])
+    commands = all_commands(offered)
     assert "pip uninstall -y sglang && pip install --no-cache-dir sglang==0.5.16" in commands
 
 

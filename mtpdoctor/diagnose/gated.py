@@ -14,7 +14,7 @@ from mtpdoctor.diagnose.remedies import fix_of
 from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.diagnose.unknown import is_own
 from mtpdoctor.diagnose.workable import can_work
-from mtpdoctor.facts import UNKNOWN, Source
+from mtpdoctor.facts import UNKNOWN, Source, whole_number
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
 from mtpdoctor.log.types import Frame, Traceback
@@ -204,21 +204,13 @@ def _without(gate: Gate, spec: FlagSpec, case: Case) -> Iterator[_Way]:
         return
     title, edits = f"Leave {spec.name} out", [EditTemplate("remove", spec.name)]
     if spec.dest == "pp_size":
-        tp, pp = (_number(case, name) for name in ("tp_size", "pp_size"))
+        tp, pp = (whole_number(case.facts.look(f"arg.{name}")) for name in ("tp_size", "pp_size"))
         if tp is not None and pp is not None:
             title = f"Split by tensor parallelism alone: --tp-size {tp * pp} without {spec.name}"
             edits.append(EditTemplate("set", "--tp-size", str(tp * pp)))
     if spec.dest == "lora_paths" and not all(case.facts.look(f"flag.{n}") for n in _SIZES_OF_ADAPTERS):
         edits.append(EditTemplate("remove", "--enable-lora"))  # alone it asks for these sizes
     yield _Way(title, f"runs only with {spec.name}", tuple(edits))
-
-
-def _number(case: Case, dest: str) -> int | None:
-    """As the server got it: the log shows a number, a command its digits."""
-    try:
-        return int(str(case.facts.look(f"arg.{dest}")))
-    except ValueError:
-        return None
 
 
 def _another(gate: Gate, spec: FlagSpec, asked: bool, case: Case) -> Iterator[_Way]:

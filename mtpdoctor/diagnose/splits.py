@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from math import gcd
 from typing import TYPE_CHECKING
 
+from mtpdoctor.facts import whole_number
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass, replace
@@ -211,8 +212,5 @@ def number_of(facts: Facts, name: str) -> int | None:
 
 
 def _whole(value: object) -> int | None:
-    try:
-        number = None if isinstance(value, bool) else int(str(value))
-        return number if number is None or abs(number) < 10**12 else None  # more counts nothing
-    except ValueError:
-        return None
+    number = whole_number(value)
+    return number if number is None or abs(number) < 10**12 else None  # more counts nothing

@@ -6,7 +6,7 @@ from math import lcm
 
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.kinds.upgrade import upgrade_remedies
-from mtpdoctor.facts import UNKNOWN
+from mtpdoctor.facts import whole_number
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass, replace
@@ -79,7 +79,7 @@ def block_remedies(match: Match, case: Case) -> list[Remedy]:
         ]
         return [*later, unquantized]
     whole = _whole_experts(split, case) if split.expert else []
-    tp = _number(case, "arg.tp_size")
+    tp = whole_number(case.facts.look("arg.tp_size"))
     fewer = []
     if split.fewer is not None and tp:
         fewer = _fewer(split, tp, tp * split.fewer // split.ways, _files(match), case)
@@ -92,7 +92,7 @@ def block_remedies(match: Match, case: Case) -> list[Remedy]:
 def _unseen_split(match: Match, case: Case) -> list[Remedy]:
     """What helps where the log does not show over how many ranks the matrix is cut."""
     block, width = (_size(match, name) for name in ("block", "width"))
-    if not block or not width or _number(case, "arg.tp_size") is not None:
+    if not block or not width or whole_number(case.facts.look("arg.tp_size")) is not None:
         return []
     times = lcm(block, width) // width
     if not 1 < times <= MOST_TIMES:
@@ -112,7 +112,7 @@ def _unseen_split(match: Match, case: Case) -> list[Remedy]:
 
 
 def _whole_experts(split: _Split, case: Case) -> list[Remedy]:
-    table, tp = flag_table(case.release), _number(case, "arg.tp_size")
+    table, tp = flag_table(case.release), whole_number(case.facts.look("arg.tp_size"))
     out = []
     if tp and tp > 1 and table.by_dest("ep_size") is not None:
         out.append(
@@ -141,7 +141,7 @@ def _whole_experts(split: _Split, case: Case) -> list[Remedy]:
 
 
 def _fewer(split: _Split, tp: int, fewer: int, files: set[str], case: Case) -> list[Remedy]:
-    nodes = _number(case, "arg.nnodes") or 1
+    nodes = whole_number(case.facts.look("arg.nnodes")) or 1
     if fewer < 1 or tp % fewer or fewer % nodes:
         return []  # the message's ranks are not those of the command
     assert split.fewer is not None
@@ -168,7 +168,7 @@ def _fewer(split: _Split, tp: int, fewer: int, files: set[str], case: Case) -> l
                 risk="attention weights are held once a group; not every model has DP attention",
             )
         )
-    elif nodes == 1 and _number(case, "arg.pp_size") in (None, 1) and not files & _ONE_STAGE:
+    elif nodes == 1 and whole_number(case.facts.look("arg.pp_size")) in (None, 1) and not files & _ONE_STAGE:
         out.append(
             Remedy(
                 title=f"--tp-size {fewer} in {tp // fewer} pipeline stages, all GPUs in use",
@@ -221,8 +221,8 @@ def _size(match: Match, name: str) -> int:
 
 
 def _ways(case: Case, expert: bool) -> int | None:
-    tp = _number(case, "arg.tp_size")
-    ep = _number(case, "arg.ep_size") or 1
+    tp = whole_number(case.facts.look("arg.tp_size"))
+    ep = whole_number(case.facts.look("arg.ep_size")) or 1
     if tp is None or (case.facts.look("arg.enable_dp_attention") is True and not expert):
         return None  # attention and other layers are then cut differently
     return tp // ep if expert and tp % ep == 0 else tp
@@ -242,13 +242,3 @@ def _files(match: Match) -> set[str]:
     """Names of the model files among the frames."""
     frames = match.traceback.frames if match.traceback is not None else ()
     return {f.path.rpartition("/")[2] for f in frames if _MODEL_FILE in f.path}
-
-
-def _number(case: Case, name: str) -> int | None:
-    value = case.facts.look(name)
-    if value is UNKNOWN or value is None:
-        return None
-    try:
-        return int(str(value))
-    except ValueError:
-        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtpdoctor.case import Case
+from mtpdoctor.facts import whole_number
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.sglang.releases import release_facts
@@ -33,7 +34,7 @@ _NEAREST = 4  # frames
 def split_remedies(match: Match, case: Case) -> list[Remedy]:
     """A lower --tp-size, and keeping experts whole, which goes first in a layer of experts: whether half as many GPUs
     help is a matter of sizes, and only where they are known is it surer. None for a launch on one GPU."""
-    ranks = _number(case, "arg.tp_size") or 0
+    ranks = whole_number(case.facts.look("arg.tp_size")) or 0
     if ranks == 1 or not _of_gpus(match):
         return []
     remedies: list[Remedy] = []
@@ -87,7 +88,7 @@ def _fewer(match: Match, case: Case, ranks: int, expert: bool) -> tuple[int | No
     they show that no smaller number does."""
     half = next(n for n in range(ranks // 2, 0, -1) if ranks % n == 0)
     message = match.traceback.message if match.traceback is not None else match.line.body
-    heads = _number(case, "model.heads") if _HEADS.search(message) and not expert else None
+    heads = whole_number(case.facts.look("model.heads")) if _HEADS.search(message) and not expert else None
     if heads:
         whole = next((n for n in range(ranks - 1, 0, -1) if heads % n == 0), 1)
         return whole, f"the model has {heads} attention heads: {heads // whole} a GPU"
@@ -95,7 +96,7 @@ def _fewer(match: Match, case: Case, ranks: int, expert: bool) -> tuple[int | No
     if divided is not None and int(divided["by"]) > 0:
         return _of_numbers(int(divided["what"]), int(divided["by"]), ranks)
     said = _BLOCK.search(message)
-    width = _number(case, "model.expert_intermediate_size") if expert else None
+    width = whole_number(case.facts.look("model.expert_intermediate_size")) if expert else None
     if width is None or said is None or int(said[1]) < 1:
         return half, ""
     block = int(said[1])
@@ -128,7 +129,10 @@ def _on_fewer(ranks: int, fewer: int, sure: str) -> Remedy:
 
 
 def _whole_experts(ranks: int, case: Case) -> list[Remedy]:
-    if "ep_size" not in release_facts(case.release).fields or _number(case, "arg.ep_size") == ranks:
+    if (
+        "ep_size" not in release_facts(case.release).fields
+        or whole_number(case.facts.look("arg.ep_size")) == ranks
+    ):
         return []
     return [
         Remedy(
@@ -139,10 +143,3 @@ def _whole_experts(ranks: int, case: Case) -> list[Remedy]:
             risk="helps only where the matrix is an expert's; attention and dense layers stay split",
         )
     ]
-
-
-def _number(case: Case, name: str) -> int | None:
-    try:
-        return int(str(case.facts.look(name)))
-    except ValueError:
-        return None
