@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mtpdoctor.kb.checkpoints import Checkpoints
@@ -92,6 +92,26 @@ class Knowledge:
         self._predictions: Sequence[Prediction] | None = None
         self._make_checkpoints = checkpoints
         self._checkpoints: Checkpoints | None = None
+        self._places: dict[str, list[int]] | None = None  # among the heads, of those that match a literal
+
+    @property
+    def matched_literals(self) -> Collection[str]:
+        """The literals of match patterns."""
+        return self._by_literal()
+
+    def heads_with(self, literals: Iterable[str]) -> list[RuleHead]:
+        """The heads of the rules that match one of the literals, in order of id."""
+        by_literal = self._by_literal()
+        places = {place for literal in literals for place in by_literal.get(literal, ())}
+        return [self.heads[place] for place in sorted(places)]
+
+    def _by_literal(self) -> Mapping[str, list[int]]:
+        if self._places is None:
+            self._places = {}
+            for place, head in enumerate(self.heads):
+                for literal in head.literals:
+                    self._places.setdefault(literal, []).append(place)
+        return self._places
 
     @property
     def checkpoints(self) -> Checkpoints:

@@ -97,11 +97,13 @@ class _Matcher:
     def run(self, knowledge: Knowledge, advice: bool | None) -> Matches:
         found: list[tuple[Match, bool]] = []
         skipped: list[str] = []
-        for head in knowledge.heads:
-            of_kinds = head.role == Role.ADVICE.value
+        hits = self.reading.hits
+        of_advice = Role.ADVICE.value
+        for head in knowledge.heads_with(hits.among(knowledge.matched_literals)):
+            of_kinds = head.role == of_advice
             if advice is not None and advice is not of_kinds:
                 continue
-            if not any(self.reading.hits.count(literal) for literal in head.literals):
+            if not any(hits.count(literal) for literal in head.literals):
                 continue
             rule = knowledge.by_id[head.id]
             self.timeouts = 0

@@ -18,6 +18,7 @@ ENGINES = ("hyperscan", "ahocorasick", "python")
 _UNDER_WAY = 4  # chunks handed to the second thread
 HYPERSCAN_FROM = 24 << 20  # bytes of input from which hyperscan's start-up pays
 PYTHON_BELOW = 12 << 10  # bytes of input below which bytes.find needs less than an import
+_asked_for: set[int] = set()  # hashes of the literals that a small log was searched for
 
 
 class Engine(Protocol):
@@ -116,6 +117,15 @@ _CLASSES: dict[str, Any] = {
 }
 
 
+def _first_asked(literals: tuple[bytes, ...]) -> bool:
+    """True the first time: whoever reads a second log with the same literals is likely to read many,
+    for which one automaton serves."""
+    key = hash(literals)
+    seen = key in _asked_for
+    _asked_for.add(key)
+    return not seen
+
+
 def make_engine(literals: Sequence[bytes], prefer: str | None = None, *, size: int | None = None) -> Engine:
     """An engine over distinct, non-empty literals.
 
@@ -135,7 +145,7 @@ def make_engine(literals: Sequence[bytes], prefer: str | None = None, *, size: i
         if size is None or size >= HYPERSCAN_FROM:
             wanted = "hyperscan"
         else:
-            wanted = "python" if size < PYTHON_BELOW else "ahocorasick"
+            wanted = "python" if size < PYTHON_BELOW and _first_asked(tuple(literals)) else "ahocorasick"
     for name in ENGINES[ENGINES.index(wanted) :]:
         try:
             engine: Engine = _CLASSES[name](literals)

@@ -268,6 +268,10 @@ class ScannedLog:
                 )
         return tuple(out)
 
+    def among(self, literals: Collection[str]) -> list[str]:
+        """Those of the literals that stand somewhere in the raw bytes."""
+        return [literal for literal in self._held if literal in literals]
+
     def lines(self, literal: str) -> list[Line]:
         """Logical lines whose ``text`` holds ``literal``, in reading order (see ``types.Hits``).
         Raises KeyError for a literal that was not given to ``scan``."""

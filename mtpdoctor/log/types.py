@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from enum import Enum
 from typing import Protocol
 
@@ -214,6 +215,9 @@ class LogReading:
 
 class Hits(Protocol):
     """Where the literals looked for occur, and random access to the lines around."""
+
+    def among(self, literals: Collection[str]) -> Iterable[str]:
+        """Those of the literals that may occur: the others surely do not."""
 
     def lines(self, literal: str) -> list[Line]:
         """Logical lines that contain ``literal``, in reading order (first and last thousands of a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from mtpdoctor.log.types import (
     Attempt,
@@ -26,6 +27,9 @@ class TextHits:
 
     def __init__(self, lines: list[Line]) -> None:
         self._lines = lines
+
+    def among(self, literals: Collection[str]) -> list[str]:
+        return [literal for literal in literals if self.count(literal)]
 
     def lines(self, literal: str) -> list[Line]:
         return [line for line in self._lines if literal in line.text]
