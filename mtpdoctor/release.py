@@ -43,6 +43,11 @@ def release_or_none(text: str | None) -> Release | None:
         return None
 
 
+def leads_to(release: Release) -> Release:
+    """The release on whose way a development state (``0.5.9.dev123``) lies; any other release is itself."""
+    return Release(str(release).partition(".dev")[0]) if release.is_devrelease else release
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseRange:
     """A set of releases. ``text`` is the form it was written in."""
@@ -59,10 +64,14 @@ class ReleaseRange:
         return all(_OPERATORS[op](release, bound) for op, bound in self.bounds)
 
     def holds(self, release: Release | None) -> bool | None:
-        """Three-valued: None when the release is not known and the range is not ``*``."""
+        """Three-valued: None when the release is not known and the range is not ``*``, and for a state on the way to a release
+        (``0.5.9.dev123``) where that release differs from the one before it: what came with it may be there already."""
         if not self.bounds:
             return True
-        return None if release is None else release in self
+        if release is None:
+            return None
+        inside = release in self
+        return inside if not release.is_devrelease or (leads_to(release) in self) is inside else None
 
     def __str__(self) -> str:
         return self.text

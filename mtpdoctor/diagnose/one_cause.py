@@ -52,6 +52,14 @@ def _placed(diagnosis: Diagnosis, case: Case, attempt: Attempt) -> Diagnosis:
     from mtpdoctor.diagnose.placed import as_placed  # only a failure has fixes
 
     fixes = as_placed(fitting_checkpoints(diagnosis.fixes, case), case, attempt)
+    if any(fix.document is not None for fix in fixes):
+        from mtpdoctor.diagnose.node_count import with_fewer_nodes
+
+        fixes = with_fewer_nodes(fixes, case, attempt)
+    if case.release is not None and case.release.is_devrelease:
+        from mtpdoctor.diagnose.unpublished import as_published  # few launches run a build from source
+
+        fixes = as_published(fixes, case)
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 

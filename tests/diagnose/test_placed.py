@@ -12,13 +12,17 @@ SCHEDULER = "python/sglang/srt/managers/scheduler.py"
 
 
 def said_of(
-    root: str = "/sgl-workspace/sglang/", last: str = FAULT, prefix: str = "", command: str | None = None
+    root: str = "/sgl-workspace/sglang/",
+    last: str = FAULT,
+    prefix: str = "",
+    command: str | None = None,
+    release: str = "0.5.9",
 ) -> Diagnosis:
     knowledge = load_knowledge()
     command = command or "python3 -m sglang.launch_server --model-path /models/m"
     lines = [
         f"$ {command}" if not prefix else "",
-        "[2026-05-05 10:00:00] sglang==0.5.9",
+        f"[2026-05-05 10:00:00] sglang=={release}",
         "[2026-05-05 10:00:02 TP0] Scheduler hit an exception: Traceback (most recent call last):",
         f'  File "{root}{SCHEDULER}", line 99, in run_scheduler_process',
         "    self.widget = Widget().warp",
@@ -65,3 +69,15 @@ def test_on_a_mac_nothing_is_installed_from_wheels_for_nvidia() -> None:
     assert said.fixes and not any(
         "pip install" in line and "sglang" in line for f in said.fixes for line in f.run
     )
+
+
+def test_a_build_from_source_is_never_asked_of_an_index_or_of_an_image() -> None:
+    wanted = "ImportError: cannot import name 'no_such_thing' from 'sglang.srt.utils'"
+    for state, instead in (
+        ("0.5.9.dev123+g1a2b3c4", "sglang==0.5.9"),
+        ("0.9.1.dev7", "pip install -e python"),
+    ):
+        said = said_of(last=wanted, release=state)
+        lines = [line for fix in said.fixes for line in fix.run]
+        assert not any(".dev" in line for line in lines)
+        assert any(instead in line for line in lines)
