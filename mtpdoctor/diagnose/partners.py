@@ -79,6 +79,62 @@ def overruled(
     return tuple(Edit(EditOp.REMOVE, name, None) for name in out), "; ".join(reasons)
 
 
+# Algorithms for which SGLang takes steps, branches and draft tokens together, or chooses all three.
+_THREE = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
+_OF_THREE = frozenset(("EAGLE", "EAGLE3", "NEXTN", "STANDALONE"))
+_STEPS = 3  # what SGLang itself chooses for most models
+
+
+def whole_speculation(
+    edits: Sequence[Edit], command: LaunchCommand, release: Release | None
+) -> tuple[tuple[Edit, ...], str]:
+    """What completes steps, branches and draft tokens where ``edits`` leave some of them without the steps, which an assertion
+    refuses; none and "" where they are whole."""
+    tables = (flag_table(release), flag_table(None))
+    changed = {
+        dest: e for e in edits if (dest := _dest(e.name, tables)) in (*_THREE, "speculative_algorithm")
+    }
+    if not changed.keys() & set(_THREE):
+        return (), ""
+    names = {dest: use.name for use in command.flags if (dest := _dest(use.name, tables)) is not None}
+    now = {dest: (command.value(dest) or ("",))[-1] for dest in names}
+    for dest, edit in changed.items():
+        if edit.op is EditOp.REMOVE:
+            now.pop(dest, None)
+        else:
+            now[dest] = edit.value or ""
+    steps, branches, tokens = (now.get(dest) for dest in _THREE)
+    if steps is not None or (branches is None and tokens is None) or "speculative_adaptive" in now:
+        return (), ""
+    if now.get("speculative_algorithm", "").upper() not in _OF_THREE:
+        return (), ""
+    if changed.get(_THREE[0]) is not None:
+        gone = tuple(
+            Edit(EditOp.REMOVE, names[dest], None)
+            for dest in _THREE[1:]
+            if dest in now and dest not in changed
+        )
+        return (
+            gone,
+            f"{', '.join(e.name for e in gone)} out as well: without the steps they are refused"
+            if gone
+            else "",
+        )
+    if branches not in (None, "1") or not (tokens is None or tokens.isdecimal()):
+        return (), ""
+    wanted = (
+        str(int(tokens) - 1 if tokens is not None and int(tokens) > 1 else _STEPS),
+        "1",
+        tokens or str(_STEPS + 1),
+    )
+    added = tuple(
+        Edit(EditOp.SET, "--" + dest.replace("_", "-"), value)
+        for dest, value in zip(_THREE, wanted, strict=True)
+        if dest not in now
+    )
+    return added, "steps, branches and draft tokens are given together, or all left to SGLang"
+
+
 def _kept(
     command: LaunchCommand,
     given: Mapping[str, str],

@@ -164,7 +164,11 @@ def _fix(
     if impossible(edits, facts, case.release) is not None:
         return None
     if case.document is not None and edits:
-        from mtpdoctor.diagnose.partners import overruled, partners_of  # only where something is changed
+        from mtpdoctor.diagnose.partners import (
+            overruled,
+            partners_of,
+            whole_speculation,
+        )  # only where something is changed
 
         before, why_before = overruled(edits, case.document.command, case.release)
         if before:
@@ -178,9 +182,10 @@ def _fix(
         return None
     edits = list(changing)
     if case.document is not None and edits:
-        along, with_them = partners_of(edits, case.document.command, case.release)
-        edits = removals_first([*edits, *along])
-        notes.append(with_them)
+        for others in (partners_of, whole_speculation):
+            along, with_them = others(edits, case.document.command, case.release)
+            edits = removals_first([*edits, *along])
+            notes.append(with_them)
     if not edits and names_missing_option(filled.title, case.release):
         return None
     if safety == Safety.SAFE.value and (why := unsure(edits, facts, case.release)) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mtpdoctor.diagnose.partners import overruled, partners_of
+from mtpdoctor.diagnose.partners import overruled, partners_of, whole_speculation
 from mtpdoctor.launch.document import read_launch
 from mtpdoctor.launch.types import Edit, EditOp
 from mtpdoctor.paths import releases_folder
@@ -36,10 +36,38 @@ def along(options: str, *removed: str, release: str = "0.5.16") -> list[str]:
         ("--enable-hierarchical-cache --hicache-ratio 2 --page-size 64", "--enable-hierarchical-cache", ["--hicache-ratio"]),
         ("--enable-lora --lora-paths a=b --max-lora-rank 8", "--lora-paths", []),
         ("--tp 8 --dp 8", "--tp", []),
+        ("--ssl-certfile c --ssl-keyfile k --ssl-ca-certs a", "--ssl-certfile", ["--ssl-keyfile", "--ssl-ca-certs"]),
+        ("--elastic-ep-backend mooncake --max-ep-size 16 --elastic-ep-join-mode rejoin", "--elastic-ep-backend", ["--max-ep-size", "--elastic-ep-join-mode"]),
+        ("--enable-prefill-cp --cp-strategy zigzag --attn-cp-size 2", "--cp-strategy", ["--enable-prefill-cp"]),
+        ("--hicache-storage-backend file --disaggregation-decode-enable-offload-kvcache", "--hicache-storage-backend", ["--disaggregation-decode-enable-offload-kvcache"]),
     ],
 )  # fmt: skip
 def test_what_goes_along(options: str, removed: str, goes: list[str]) -> None:
     assert along(options, removed) == goes
+
+
+@pytest.mark.parametrize(
+    ("options", "edits", "completed"),
+    [
+        ("NEXTN", ["set --speculative-eagle-topk 1"], ["set --speculative-num-steps 3", "set --speculative-num-draft-tokens 4"]),
+        ("EAGLE", ["set --speculative-num-draft-tokens 6"], ["set --speculative-num-steps 5", "set --speculative-eagle-topk 1"]),
+        ("EAGLE --speculative-num-steps 3 --speculative-eagle-topk 4 --speculative-num-draft-tokens 8", ["remove --speculative-num-steps"],
+         ["remove --speculative-eagle-topk", "remove --speculative-num-draft-tokens"]),
+        ("EAGLE --speculative-num-steps 3 --speculative-num-draft-tokens 8", ["set --speculative-eagle-topk 1"], []),
+        ("DFLASH", ["set --speculative-num-draft-tokens 8"], []),
+        ("EAGLE --speculative-num-steps 3 --speculative-num-draft-tokens 8", ["set --speculative-algorithm NGRAM", "remove --speculative-num-steps"], []),
+    ],
+)  # fmt: skip
+def test_steps_branches_and_draft_tokens_are_given_together(
+    options: str, edits: list[str], completed: list[str]
+) -> None:
+    command = read_launch(
+        f"python -m sglang.launch_server --model-path m --speculative-algorithm {options}"
+    ).command
+    made = [
+        Edit(EditOp(word[0]), word[1], word[2] if len(word) > 2 else None) for word in map(str.split, edits)
+    ]
+    assert [str(e) for e in whole_speculation(made, command, parse_release("0.5.16"))[0]] == completed
 
 
 def test_what_the_fix_itself_writes_stays() -> None:
