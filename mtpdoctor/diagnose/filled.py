@@ -43,7 +43,15 @@ _NAMES = {
 def filled(lines: Sequence[str], case: Case) -> tuple[str, ...]:
     """The lines with the stand-ins of which this case tells."""
     known = {kind: value for kind, value in _known(case) if _PLAIN.fullmatch(value)}
-    return tuple(_filled(line, known) for line in lines)
+    return tuple(_filled(_in_cache(line, known), known) for line in lines)
+
+
+def _in_cache(line: str, known: dict[str, str]) -> str:
+    """A file of a model that is named as on the hub (NAMESPACE/NAME/config.json) lies in the hub's cache."""
+    repo, folder = known.get("repo"), known.get("folder")
+    if repo is None or folder is None or repo != known.get("model") or f"{repo}/" not in line:
+        return line
+    return re.sub(rf"(?<![\w./:@~-]){re.escape(repo)}/(?=[\w.*])", lambda m: f"{folder}/", line)
 
 
 def _filled(line: str, known: dict[str, str]) -> str:

@@ -245,7 +245,7 @@ def with_number(line: str) -> str:
     return f"pip install sglang=={known_releases()[-1]}" if line == BARE_UPGRADE else line
 
 
-_STAND_IN = lazy(r"[A-Z]{2}|<[a-z]")  # MODEL_DIR, <model>
+_STAND_IN = lazy(r"[A-Z]{2}|<[a-z]|\w/[\w.]*(?:\*|\w\.json\b)")  # MODEL_DIR, <model>, files of a model
 
 
 def filled_in(lines: tuple[str, ...], case: Case) -> tuple[str, ...]:

@@ -81,3 +81,14 @@ def test_a_build_from_source_is_never_asked_of_an_index_or_of_an_image() -> None
         lines = [line for fix in said.fixes for line in fix.run]
         assert not any(".dev" in line for line in lines)
         assert any(instead in line for line in lines)
+
+
+def test_a_file_of_a_model_named_as_on_the_hub_is_looked_at_in_the_cache() -> None:
+    last = "ValueError: Cannot find any of ['zero_point'] in the model's quantization config."
+    for model, file in (
+        ("org/m-awq", "~/.cache/huggingface/hub/models--org--m-awq/snapshots/*/config.json"),
+        ("/models/m-awq", "/models/m-awq/config.json"),
+    ):
+        said = said_of(last=last, command=f"python3 -m sglang.launch_server --model-path {model}")
+        commands = [line for fix in said.fixes for line in fix.run]
+        assert any(line.startswith("grep") and f" {file}" in line for line in commands), commands
