@@ -18,8 +18,8 @@ from mtpdoctor.report.json import to_json
 from mtpdoctor.report.text import render
 
 LOGS = sorted((Path(__file__).parent / "data" / "real_logs").glob("*.log"))
-MUTATIONS = 1400
-BATCHES = 20
+MUTATIONS = 800
+BATCHES = 10
 INJECTIONS = (
     b"\x1b[31mred\x1b[0m",
     b"\x1b]0;title\x07",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -42,14 +43,15 @@ def said(path: Path, knowledge: Knowledge) -> Report:
 
 @pytest.mark.parametrize("path", LOGS, ids=lambda p: p.stem)
 def test_without_rules(path: Path) -> None:
-    for knowledge in (without_rules(), consequences_only()):
-        report = said(path, knowledge)
-        if report.outcome != "failed":
-            continue
-        first = report.diagnoses[0]
-        assert first.root.text.strip()
-        assert first.rule is None and first.confidence == 0.3
-        assert first.fixes or first.next_steps
+    # Each log meets one of the two, drawn by its name, so that a new log changes no other's draw.
+    knowledge = consequences_only() if crc32(path.stem.encode()) % 2 else without_rules()
+    report = said(path, knowledge)
+    if report.outcome != "failed":
+        return
+    first = report.diagnoses[0]
+    assert first.root.text.strip()
+    assert first.rule is None and first.confidence == 0.3
+    assert first.fixes or first.next_steps
 
 
 def of_text(tmp_path: Path, text: str, knowledge: Knowledge | None = None) -> Report:
