@@ -48,14 +48,15 @@ def diagnosed(
 def _placed(diagnosis: Diagnosis, case: Case, attempt: Attempt) -> Diagnosis:
     if not diagnosis.fixes:
         return diagnosis
-    from mtpdoctor.diagnose.checkpoints import fitting_checkpoints
+    from mtpdoctor.diagnose.checkpoints import fitting_weights
     from mtpdoctor.diagnose.placed import as_placed  # only a failure has fixes
 
-    fixes = as_placed(fitting_checkpoints(diagnosis.fixes, case), case, attempt)
+    fixes = as_placed(fitting_weights(diagnosis.fixes, case), case, attempt)
     if any(fix.document is not None for fix in fixes):
+        from mtpdoctor.diagnose.beside_others import not_alone
         from mtpdoctor.diagnose.node_count import with_fewer_nodes
 
-        fixes = with_fewer_nodes(fixes, case, attempt)
+        fixes = not_alone(with_fewer_nodes(fixes, case, attempt), case, attempt)
     if case.release is not None and case.release.is_devrelease:
         from mtpdoctor.diagnose.unpublished import as_published  # few launches run a build from source
 

@@ -47,6 +47,7 @@ class Room:
     gib: float | None
     may_grow: bool  # --tp-size may be raised to the GPUs that are there
     heads: int | None = None  # of the model, which the ranks must divide
+    free: float | None = None  # GiB of each before the weights, as the log tells; else all of ``gib``
 
     def ranks_for(self, size: float, share: float = SHARE) -> int | None:
         """The least ranks over which weights of ``size`` GiB fit; None where they do not, or nothing is known."""
@@ -103,7 +104,7 @@ def with_checkpoint(remedy: Remedy, case: Case, facts: Facts, known: Checkpoints
     best = fitting[0]
     own = tuple(e for e in remedy.edits if not (e.name == "--model-path" and "<" in (e.value or "")))
     edits = (*own, *wanted.edits, *_edits(best, facts, room))
-    fits = f"; it fits {room.words}" if room.gib is not None else "; the GPUs' memory is not known"
+    fits = f"; it fits {room.words}" if room.gib is not None else _wants(best.gib)
     notes = [
         f"known of {_short(model)}: " + "; ".join(f.words for f in _of_each_format(fitting)[:SHOWN]) + fits
     ]
@@ -293,19 +294,21 @@ def room_of(facts: Facts) -> Room:
     count = facts.look("host.gpu.count")
     gpus = count * nodes if isinstance(count, int) and not isinstance(count, bool) else ranks
     memory = gpu_memory(facts)
+    total, free = (facts.look(f"log.{name}") for name in ("total_mem_gib", "avail_mem_before_load_gib"))
+    before = float(free) if isinstance(free, (int, float)) and 0 < free <= _LARGEST else None
     if memory is None:
-        total = facts.look("log.total_mem_gib")
-        free = facts.look("log.avail_mem_before_load_gib")
-        seen = total if isinstance(total, (int, float)) else free
-        memory = float(seen) * 1024 if isinstance(seen, (int, float)) else None
+        seen = float(total) if isinstance(total, (int, float)) else before
+        memory = seen * 1024 if seen is not None else None
+    gib = memory / 1024 if memory is not None and 0 < memory / 1024 <= _LARGEST else None
     plain = all((arguments.count(name) or 1) == 1 for name in ("pp_size", "dp_size", "ep_size", "nnodes"))
     heads = facts.look("model.heads")
     return Room(
         max(ranks, 1),
         max(gpus, 1),
-        memory / 1024 if memory is not None and 0 < memory / 1024 <= _LARGEST else None,
+        gib,
         plain,
         heads if isinstance(heads, int) else None,
+        before if before is not None else gib,
     )
 
 
@@ -335,6 +338,15 @@ def _served(case: Case, best: Found) -> Case:
     name = "model.quantization"
     kept[name] = Fact(name, best.format.method, Source.DERIVED, best.checkpoint.id)
     return replace(case, facts=Facts(kept, case.facts.contradictions, case.facts.closed), model=None)
+
+
+def _wants(gib: float) -> str:
+    """What weights of that size ask for, where the GPUs are not known."""
+    counts = {
+        size: next((2**n for n in range(7) if gib <= size * SHARE * 2**n), 0) for size in (80, 141, 288)
+    }
+    such = " or ".join(f"{count} x {size} GiB" for size, count in counts.items() if count > 1)
+    return f"; the GPUs' memory is not known: it takes {gib / SHARE:.0f} GiB of it{f', as {such}' if such else ''}"
 
 
 def _short(model: Model) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from mtpdoctor.diagnose.checkpoints import fitting_checkpoints
+from mtpdoctor.diagnose.engine import diagnose
 from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.the_case import case_of
 from mtpdoctor.diagnose.types import Fix
+from mtpdoctor.host.spec import parse_gpu_spec
 from mtpdoctor.kb.load import load_knowledge
 from mtpdoctor.log.reading import reading_from_text
 
@@ -59,3 +61,24 @@ def test_weights_in_host_memory_are_not_counted() -> None:
 
 def test_experts_times_their_size() -> None:
     assert "56 billion" in fitted("Some-8x7B", 22.5, OTHERS)[0].notes[0]
+
+
+def test_more_gpus_that_are_too_few_all_the_same_go_last_and_say_so() -> None:
+    log = (
+        "$ python3 -m sglang.launch_server --model-path some/Thing-405B --tp 2\n"
+        "[2026-05-05 10:00:00] sglang==0.5.9\n"
+        "[2026-05-05 10:00:02 TP0] Load weight begin. avail mem=23.10 GB\n"
+        "[2026-05-05 10:00:03 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/opt/sglang/srt/model_loader/loader.py", line 743, in load_model\n    x = y()\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 594.00 MiB. GPU 0 has a total capacity of 23.5 GiB "
+        "of which 302.81 MiB is free.\n"
+    )
+    knowledge = load_knowledge()
+    for model, size, last in (("some/Thing-405B", "94", True), ("some/Thing-27B", "", False)):
+        text = log.replace("some/Thing-405B", model)
+        given = Given(host=parse_gpu_spec("4xsm89@24"))
+        said = diagnose(reading_from_text(text, knowledge.literals), knowledge, given).diagnoses[0]
+        assert said.rule == "MTP0640"
+        at = next(n for n, one in enumerate(said.fixes) if any(e.name == "--tp-size" for e in one.edits))
+        notes = " ".join(said.fixes[at].notes)
+        assert (at == len(said.fixes) - 1 and f"each of 4 GPUs would hold {size} GiB" in notes) is last
