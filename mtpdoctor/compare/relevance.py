@@ -130,14 +130,19 @@ class Relevance:
                     self._said.add(f"env.{word}")
 
     def _of_rule(self, rule: Rule) -> None:
-        conditions = [rule.when, rule.predicts, *(r.when for r in rule.remedies)]
+        conditions = [
+            rule.when,
+            rule.predicts,
+            *(r.when for r in rule.remedies),
+            *(h.when for h in rule.here),
+        ]
         names = {n for c in conditions if c is not None for n in fact_names(c)}
         for remedy in rule.remedies:
             for edit in remedy.edits:
                 for name in _names_of_edit(EditOp(edit.op), edit.name):
                     names.add(name)
                 names.update(_FACT.findall(edit.value or ""))
-        names.update(_FACT.findall(" ".join((rule.title, rule.cause))))
+        names.update(_FACT.findall(" ".join((rule.title, rule.cause, *(h.cause for h in rule.here)))))
         for name in names:
             kind, _, rest = name.partition(".")
             self._read |= _arguments(rest) if kind in ("flag", "arg", "step") else {name}

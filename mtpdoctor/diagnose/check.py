@@ -25,6 +25,7 @@ from mtpdoctor.diagnose.types import Fix
 from mtpdoctor.errors import UserError
 from mtpdoctor.facts import UNKNOWN
 from mtpdoctor.host.types import HostFacts
+from mtpdoctor.kb.here import cause_here
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.resolution import resolved
 from mtpdoctor.kb.templates import fill
@@ -265,7 +266,7 @@ class _Launch:
         return Problem(
             rule=rule.id,
             title=seen.title,
-            cause=with_facts(fill(rule.cause, seen.facts or case.facts), match, case),
+            cause=with_facts(cause_here(rule, seen.facts or case.facts), match, case),
             severity=seen.severity,
             stage=rule.stage.value,
             certain=seen.certain,

@@ -14,6 +14,7 @@ from mtpdoctor.diagnose.proof import launch_facts
 from mtpdoctor.diagnose.remedies import fixes_of
 from mtpdoctor.diagnose.the_case import case_of
 from mtpdoctor.diagnose.types import Finding, Report
+from mtpdoctor.kb.here import cause_here
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.match import Matches, match_rules
 from mtpdoctor.kb.templates import fill
@@ -192,7 +193,7 @@ def _findings(
                 rule=match.rule.id,
                 title=fill(match.rule.title, case.facts, match.captures),
                 line=match.line,
-                cause=fill(match.rule.cause, case.facts, match.captures),
+                cause=cause_here(match.rule, case.facts, match.captures),
                 fixes=() if brief else fixes_of(match, case, knowledge),
                 marks=marks_of(match),
             )

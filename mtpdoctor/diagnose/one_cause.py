@@ -10,9 +10,10 @@ from mtpdoctor.diagnose.memory import asks_memory
 from mtpdoctor.diagnose.remedies import case_for, facts_for, filled_in, fixes_of
 from mtpdoctor.diagnose.types import Diagnosis, Fix
 from mtpdoctor.diagnose.unknown import root_traceback
+from mtpdoctor.kb.here import cause_here
 from mtpdoctor.kb.load import Knowledge
 from mtpdoctor.kb.templates import fill
-from mtpdoctor.kb.types import Match, Rule
+from mtpdoctor.kb.types import Match, Role, Rule
 from mtpdoctor.log.types import Attempt, EventKind, Line, LogReading
 from mtpdoctor.records import replace
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 UNKNOWN_CONFIDENCE = 0.3  # of the root exception being the root cause when no rule knows it
 ABOUT_MODELS = ("architecture", "model-type")  # remedies worked out from what releases know of models
 FROM_SOURCES = ("symbol", "own-import", "block", "host-cache", "tensor-name", "callee")
-FROM_LAUNCH = ("bare-flag", "link-target")
+FROM_LAUNCH = ("bare-flag", "link-target", "unknown-flag")
 
 
 def diagnosed(
@@ -129,13 +130,12 @@ def _by_rule(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge
     facts = facts_for(rule, case, knowledge) if asks_memory(rule) else case.facts
     fixes, steps = _completed(fixes, rule, cause, case, knowledge)
     fixes = _with_carried(_with_printed(fixes, cause, case, knowledge), cause, case, knowledge)
+    told = with_facts(cause_here(rule, facts, match.captures), match, case)
     return Diagnosis(
         rule=rule.id,
         title=fill(rule.title, facts, match.captures),
         confidence=round(match.confidence, 2),
-        cause=with_facts(fill(rule.cause, facts, match.captures), match, case)
-        + _if_it_is(match, case)
-        + _whose_code(rule, cause, case),
+        cause=told + _if_it_is(match, case) + _whose_code(rule, cause, case, told),
         misleading=fill(rule.misleading, facts, match.captures) if rule.misleading else None,
         root=cause.root,
         ranks=cause.ranks,
@@ -175,14 +175,27 @@ def _completed(
     return fixes, steps if fixes or steps else _where_to_look(cause, case)
 
 
-def _whose_code(rule: Rule, cause: Cause, case: Case) -> str:
+def _whose_code(rule: Rule, cause: Cause, case: Case, told: str) -> str:
     """Where a rule knows the kind of a failure only: which part of SGLang failed, at what, and what leads there."""
+    if not rule.generic and rule.role is Role.CAUSE and not _of_this_build(rule) and "--" not in told:
+        return _asked(cause, case)
     if not rule.generic or asks_memory(rule) or any(r.generate == "callee" for r in rule.remedies):
         return ""
     from mtpdoctor.diagnose.unknown_cause import AS_TOLD, whose_code
 
     said = (whose_code(cause).removesuffix(AS_TOLD).rstrip(), str(_reached(cause, case)))
     return "".join(f" {sentence}" for sentence in said if sentence)
+
+
+def _of_this_build(rule: Rule) -> bool:
+    """Does it say that the code itself is at fault, by what is known of the releases?"""
+    return any(remedy.generate in FROM_SOURCES for remedy in rule.remedies)
+
+
+def _asked(cause: Cause, case: Case) -> str:
+    """Where a rule names no option: those of the command without which the failing code does not run."""
+    reached = _reached(cause, case)
+    return f" {replace(reached, chosen=(), near=())}" if reached.asked else ""
 
 
 def _reached(cause: Cause, case: Case) -> Reached:

@@ -25,7 +25,7 @@ from mtpdoctor.kb.resolution_source import resolution_in, resolution_out
 from mtpdoctor.kb.types import Rule
 from mtpdoctor.paths import cache_folder
 
-FORMAT = 9
+FORMAT = 10
 
 
 def source_key(files: Sequence[Path]) -> str:

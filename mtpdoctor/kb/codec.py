@@ -8,6 +8,7 @@ from mtpdoctor.kb.types import (
     ALWAYS,
     Condition,
     EditTemplate,
+    Here,
     Pattern,
     ReleaseNote,
     Remedy,
@@ -135,6 +136,7 @@ def rule_out(r: Rule) -> dict[str, Any]:
         "matters": condition_out(r.matters),
         "elsewhere": _notes_out(r.elsewhere),
         "unseen": _notes_out(r.unseen),
+        "here": [[condition_out(h.when), h.cause] for h in r.here],
         "unfixed": [[u.through, list(u.files), u.text, u.since, u.lacks] for u in r.unfixed],
     }
 
@@ -171,4 +173,5 @@ def rule_in(data: dict[str, Any]) -> Rule:
         elsewhere=_notes_in(data["elsewhere"]),
         unseen=_notes_in(data["unseen"]),
         unfixed=tuple(Unfixed(t, tuple(files), *rest) for t, files, *rest in data["unfixed"]),
+        here=tuple(Here(condition_in(when), cause) for when, cause in data["here"]),
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mtpdoctor.errors import UserError
 from mtpdoctor.facts import Fact, Facts, Source, make_facts
 from mtpdoctor.kb.conditions import evaluate
+from mtpdoctor.kb.here import cause_here
 from mtpdoctor.kb.knowledge import Knowledge
 from mtpdoctor.kb.load import origin_problem
 from mtpdoctor.kb.match import known_release, match_rules
@@ -114,6 +115,9 @@ def _bad(rule: Rule, example: dict[str, Any], knowledge: Knowledge, hooks: Hooks
         if other not in declared and _must_be_silent(knowledge.by_id[other]):
             title = knowledge.by_id[other].title
             yield f"bad example: {other} ({title}) fires too; narrow it or declare `also`"
+    cause = cause_here(rule, facts, own[0].captures)
+    if example.get("said", "") not in cause:
+        yield f"bad example: its cause is {cause!r}, without {example['said']!r}"
     if example.get("fix"):
         yield from _first_fix(rule, own[0], example["fix"], facts)
 

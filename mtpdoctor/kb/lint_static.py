@@ -121,7 +121,7 @@ def _flags(rule: Rule) -> Iterator[str]:
             # what is removed may be another engine's flag that no release ever had
             if edit.op in ("set", "add") and "{" not in edit.name and not known_flag(edit.name):
                 yield f"remedy {i}: no release has the flag {edit.name}"
-    conditions = [rule.when, rule.matters, *(r.when for r in rule.remedies)] + (
+    conditions = [rule.when, rule.matters, *(r.when for r in rule.remedies), *(h.when for h in rule.here)] + (
         [rule.predicts] if rule.predicts else []
     )
     for name in dict.fromkeys(n for c in conditions for n in fact_names(c)):

@@ -27,7 +27,7 @@ def unshown(rule: Rule) -> Iterator[str]:
     ``unfixed`` for that release. Where a later release is named, that one is held against the sources elsewhere."""
     if rule.source != "sglang" and not any(_FRAMES.search(p.regex) for p in rule.match):
         return
-    texts = [rule.title, rule.cause, rule.misleading or ""]
+    texts = [rule.title, rule.cause, *(h.cause for h in rule.here), rule.misleading or ""]
     texts += [t for r in rule.remedies for t in (r.title, r.why, r.risk or "")]
     shown = {u.through for u in rule.unfixed}
     named = {n for t in (*texts, rule.releases.text) for n in re.findall(r"\d+\.\d+\.\d+(?:\.post\d+)?", t)}

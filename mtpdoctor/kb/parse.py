@@ -13,6 +13,7 @@ from mtpdoctor.kb.types import (
     ALWAYS,
     Condition,
     EditTemplate,
+    Here,
     Pattern,
     ReleaseNote,
     Remedy,
@@ -30,11 +31,12 @@ from mtpdoctor.release import release_or_none
 
 RULE_KEYS = (
     "id", "title", "role", "stage", "source", "evidence", "confidence", "releases", "elsewhere", "unseen", "unfixed", "match",
-    "requires", "unless", "when", "root", "generic", "explains", "predicts", "scope", "matters", "severity", "cause", "misleading",
-    "remedies", "refs", "families", "examples",
+    "requires", "unless", "when", "root", "generic", "explains", "predicts", "scope", "matters", "severity", "cause", "here",
+    "misleading", "remedies", "refs", "families", "examples",
 )  # fmt: skip
 REQUIRED = ("id", "title", "role", "stage", "source", "evidence", "cause")
 NOTE_KEYS = ("releases", "why")
+HERE_KEYS = ("when", "cause")
 UNFIXED_KEYS = ("through", "since", "file", "text", "lacks")
 PATTERN_KEYS = ("pattern", "span", "literal")
 REMEDY_KEYS = (
@@ -180,6 +182,7 @@ class RuleParser(NodeReader):
             elsewhere=self.notes(node, "elsewhere"),
             unseen=self.notes(node, "unseen"),
             unfixed=self.unfixed(node),
+            here=self.here(node),
         )
 
     def scope(self, node: Node, predicts: Condition | None) -> tuple[str, Condition]:
@@ -218,6 +221,21 @@ class RuleParser(NodeReader):
                 if not self.text(item, needed):
                     self.error(item.line, f"`{key}` needs `{needed}`")
             found.append(ReleaseNote(self.releases(item), self.text(item, "why")))
+        return tuple(found)
+
+    def here(self, node: Node) -> tuple[Here, ...]:
+        """What decides the cause by the facts of the launch."""
+        found = []
+        for item in self.list(node, "here"):
+            if not item.is_map:
+                self.error(item.line, f"`here` takes a list of `when:` with `cause:`, not {item.kind}")
+                continue
+            self.keys(item, HERE_KEYS, "`here`")
+            cause = self.text(item, "cause")
+            if "when" not in item.value or not cause:
+                self.error(item.line, "`here` needs `when` and `cause`")
+            self.template(cause, item, "cause")
+            found.append(Here(self.condition(item, "when"), cause))
         return tuple(found)
 
     def unfixed(self, node: Node) -> tuple[Unfixed, ...]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mtpdoctor.kb.parse import RuleParser
 
 EXAMPLE_KEYS = ("bad", "ok", "command", "bad_host", "ok_host")
-BAD_KEYS = ("log", "root", "command", "release", "gpu", "also", "fix")
+BAD_KEYS = ("log", "root", "command", "release", "gpu", "also", "said", "fix")
 OK_KEYS = ("log", "command", "release", "gpu")
 COMMAND_KEYS = ("before", "after", "release", "gpu", "remedy")
 BAD_HOST_KEYS = ("host", "command", "release", "also", "said", "fix")

@@ -104,6 +104,14 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True)
+class Here:
+    """What the cause is where the facts of a launch decide it."""
+
+    when: Condition
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseNote:
     """Releases in which a rule's text and its claim differ, and why that is right."""
 
@@ -153,6 +161,7 @@ class Rule:
     elsewhere: tuple[ReleaseNote, ...] = ()  # the text stands in their sources too, for something else
     unseen: tuple[ReleaseNote, ...] = ()  # claimed although the text does not stand in their sources
     unfixed: tuple[Unfixed, ...] = ()  # what shows that no release mends it
+    here: tuple[Here, ...] = ()  # the first that surely holds takes the place of ``cause``
 
 
 @dataclass(frozen=True, slots=True)

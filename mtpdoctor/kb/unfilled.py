@@ -12,6 +12,7 @@ FILL_IN = "FILL IN"
 def unfilled(rule: Rule) -> Iterator[str]:
     """One sentence for each place that still says ``FILL IN``."""
     places = {"title": rule.title, "cause": rule.cause, "misleading": rule.misleading or ""}
+    places |= {f"here {number}": h.cause for number, h in enumerate(rule.here)}
     for number, remedy in enumerate(rule.remedies):
         places |= {
             f"remedy {number}: title": remedy.title,

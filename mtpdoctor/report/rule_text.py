@@ -90,6 +90,8 @@ def explain(rule: Rule, width: int = 80, *, color: bool = False) -> list[str]:
     if rule.explains:
         lines += _wrap(f"explains  {', '.join(rule.explains)}", width, indent=10)
     lines += ["", style("bold", "Cause"), *_wrap(rule.cause, width, indent=2, first=2)]
+    for one in rule.here:
+        lines += _wrap(f"If {describe(one.when)}: {one.cause}", width, indent=4, first=2)
     if rule.misleading:
         lines += [
             "",

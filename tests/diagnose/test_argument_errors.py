@@ -243,7 +243,9 @@ DIFFUSION = (
 def test_the_server_for_image_and_video_models_refuses() -> None:
     report = report_of(DIFFUSION.format(flags="--served-model-name h3"))
     diagnosis = report.diagnoses[0]
-    assert "no option --served-model-name;" in diagnosis.cause
+    assert (
+        "no option --served-model-name. The server for image and video models has options" in diagnosis.cause
+    )
     assert diagnosis.fixes[0].title == "Leave --served-model-name out"
     assert diagnosis.fixes[0].command == "sglang serve --model-path /d/some-video --num-gpus 8"
     assert any("0.5.18" in fix.title for fix in diagnosis.fixes)

@@ -184,3 +184,24 @@ def test_an_option_that_bears_on_the_part_that_failed_is_worth_a_launch_without_
     )
     without = [fix["title"] for fix in found if ("remove", "--ep-size", None) in edits(fix)]
     assert without == ["Try without --ep-size"]
+
+
+def test_a_known_failure_names_the_option_that_leads_to_it() -> None:
+    """Where the rule's own words name none."""
+    said = said_of(
+        "python -m sglang.launch_server --model-path M --grammar-backend xgrammar",
+        [
+            ("managers/scheduler.py", "run_scheduler_process", "scheduler = Scheduler("),
+            ("managers/scheduler.py", "__init__", "self.grammar_backend = create_grammar_backend("),
+            (
+                "constrained/base_grammar_backend.py",
+                "create_grammar_backend",
+                "from sglang.srt.constrained.xgrammar_backend import (",
+            ),
+            ("constrained/xgrammar_backend.py", "<module>", "from xgrammar import ("),
+        ],
+        "0.5.13.post1",
+        "ModuleNotFoundError: No module named 'xgrammar'",
+    )
+    assert said["rule"] == "MTP0160"
+    assert "runs only with --grammar-backend xgrammar, which this launch asks for" in said["cause"]

@@ -162,4 +162,8 @@ def said_of(match: Match, case: Case) -> str:
             from mtpdoctor.diagnose.kinds.link_target import link_said
 
             return link_said(match, case)
+        if remedy.generate == "unknown-flag" and "words" not in match.captures:
+            from mtpdoctor.diagnose.kinds.unknown_flag import unknown_flag_said
+
+            return unknown_flag_said(match, case)
     return ""
