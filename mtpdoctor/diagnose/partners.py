@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 def partners_of(
-    edits: Sequence[Edit], command: LaunchCommand, release: Release | None
+    edits: Sequence[Edit], command: LaunchCommand, release: Release | None, unwanted: Sequence[Edit] = ()
 ) -> tuple[tuple[Edit, ...], str]:
-    """Removals of what ``edits`` leave without a partner in ``command``, and why; none and "" where nothing is."""
+    """Removals of what ``edits`` leave without a partner in ``command``, and why; none and "" where nothing is.
+
+    What ``unwanted`` removes is not to come in either, though the command may not have it."""
     gone = {e.name for e in edits if e.op is EditOp.REMOVE}
     if not gone:
         return (), ""
@@ -44,7 +46,8 @@ def partners_of(
             taken |= {given[name] for name in found}  # a later group may hang on what this one takes
             reasons.append(f"{', '.join(found)} out as well: {group['why']}")
     removals = tuple(Edit(EditOp.REMOVE, name, None) for name in out)
-    kept = tuple(_kept(command, given, taken, written, release))
+    barred = {dest for e in unwanted if e.op is EditOp.REMOVE and (dest := _dest(e.name, tables)) is not None}
+    kept = tuple(_kept(command, given, taken, written, barred, release))
     return (*removals, *(edit for edit, _ in kept)), "; ".join([*reasons, *(why for _, why in kept)])
 
 
@@ -140,6 +143,7 @@ def _kept(
     given: Mapping[str, str],
     taken: set[str],
     written: set[str],
+    barred: set[str],
     release: Release | None,
 ) -> Iterator[tuple[Edit, str]]:
     """What an option that goes had set as well, and what has to be set by its own name from now on."""
@@ -151,7 +155,7 @@ def _kept(
             continue
         if ReleaseRange.parse(group["releases"]).holds(release) is False:
             continue
-        if (set(given.values()) | written) & {group["option"], *group["unless"]}:
+        if (set(given.values()) | written | barred) & {group["option"], *group["unless"]}:
             continue
         value = next(
             (u.values[0] for u in command.flags if given.get(u.name) == group["of"] and u.values), ""

@@ -180,12 +180,15 @@ def _fix(
         changing = tuple(e for e in edits if e in changing or written_bare(e, case.document))
     if edits and not changing and not filled.run:
         return None
-    edits = list(changing)
+    asked, edits = edits, list(changing)
     if case.document is not None and edits:
-        for others in (partners_of, whole_speculation):
-            along, with_them = others(edits, case.document.command, case.release)
-            edits = removals_first([*edits, *along])
-            notes.append(with_them)
+        command = case.document.command
+        along, with_them = partners_of(edits, command, case.release, asked)
+        edits = removals_first([*edits, *along])
+        notes.append(with_them)
+        along, with_them = whole_speculation(edits, command, case.release)
+        edits = removals_first([*edits, *along])
+        notes.append(with_them)
     if not edits and names_missing_option(filled.title, case.release):
         return None
     if safety == Safety.SAFE.value and (why := unsure(edits, facts, case.release)) is not None:

@@ -149,3 +149,14 @@ def test_what_the_fix_writes_for_a_phase_stays() -> None:
         Edit(EditOp.SET, "--decode-attention-backend", "flashinfer"),
     ]
     assert overruled(edits, command, parse_release("0.5.16")) == ((), "")
+
+
+def test_what_the_fix_itself_takes_out_does_not_come_in_with_it() -> None:
+    command = read_launch(
+        "python -m sglang.launch_server --model-path m --tp-size 48 --moe-a2a-backend deepep"
+    ).command
+    gone = Edit(EditOp.REMOVE, "--moe-a2a-backend", None)
+    along, _ = partners_of([gone], command, parse_release("0.5.9"), [gone])
+    assert [(e.name, e.value) for e in along] == [("--ep-size", "48")]
+    asked = [gone, Edit(EditOp.REMOVE, "--ep-size", None)]
+    assert partners_of([gone], command, parse_release("0.5.9"), asked) == ((), "")
