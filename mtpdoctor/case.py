@@ -130,6 +130,7 @@ def build_case(
     facts = Facts({}).merged(*layers)
     sizes = _sizes(facts) if reading is not None else Facts({})
     facts = facts.merged(_sparse_kind(facts), _platform_of_device(facts), sizes)
+    facts = facts.merged(_platform_of_image(facts))
     facts = facts.merged(_platform_of_packages(facts), _files_of_lacked(facts), _files_of_unprocessed(facts))
     if reading is not None:
         facts = _as_launched(facts, document)
@@ -295,6 +296,19 @@ def _platform_of_device(facts: Facts) -> Facts:
     return Facts(
         {"host.platform": Fact("host.platform", OF_DEVICE[device.value], device.source, device.where)}
     )
+
+
+def _platform_of_image(facts: Facts) -> Facts:
+    """``host.platform`` by the tag of the command's image (-rocm..., -cann...), where nothing else tells it."""
+    from mtpdoctor.log.platforms import platform_said
+
+    image = facts.fact("container.image")
+    if image is None or facts.look("host.platform") is not UNKNOWN:
+        return Facts({})
+    platform = platform_said(str(image.value))
+    if platform is None:
+        return Facts({})
+    return Facts({"host.platform": Fact("host.platform", platform, image.source, image.where)})
 
 
 # A package that is for one make only; a torch without a GPU may stand there by mistake, so that it tells nothing.

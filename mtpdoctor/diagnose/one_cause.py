@@ -257,7 +257,9 @@ def _for_this_build(
         from mtpdoctor.diagnose.native import frames_at_death
         from mtpdoctor.diagnose.tied import with_tied
 
-        fixes = with_tied(fixes, cause, case, knowledge, frames_at_death(cause, reading))
+        fixes = as_here(
+            with_tied(fixes, cause, case, knowledge, frames_at_death(cause, reading)), case, cause
+        )
     return diagnosis if fixes == diagnosis.fixes else replace(diagnosis, fixes=fixes)
 
 

@@ -49,7 +49,7 @@ _NVIDIA_WHEEL = lazy(
     r"pip3? install\b(?![^\n]*whl/(?:rocm|xpu|cpu))[^\n|;&]*\s['\"]?(?:torch(?:audio|vision|codec)?|triton)(?:['\"\s=<>~]|$)"
     r"|fresh/bin/pip install sglang|docker pull lmsysorg/sglang:v[\d.]+(?:post\d+|rc\d+)?(?:-cu\d+)?(?:\s|$)"
 )
-_SGLANG_WHEEL = lazy(r"^pip3? install\b[^|;&]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~]|$)")
+_SGLANG_WHEEL = lazy(r"^(?:uv )?pip3? install\b[^|;&]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~]|$)")
 _OTHER_WAY = {
     "rocm": "take the release's ROCm image (its tags end in -rocmNNN-mi30x for MI300, -mi35x for MI350) or build from source: "
     "setup_rocm.py of sgl-kernel, then pyproject_other.toml as pyproject.toml, with the extra all_hip",
@@ -213,9 +213,14 @@ def own_packages(platform: str, case: Case, needed: str | None = None, why: str 
     )
 
 
+def _without_wheel(line: str) -> str:
+    """The line without those of its commands (joined by &&) that install SGLang's wheel, which is for NVIDIA's GPUs."""
+    return " && ".join(part for part in line.split(" && ") if not _SGLANG_WHEEL.search(part))
+
+
 def _spelled(fix: Fix, platform: str) -> Fix:
-    run = [line for line in fix.run if not _SGLANG_WHEEL.search(line)]
-    if len(run) < len(fix.run):
+    run = [left for line in fix.run if (left := _without_wheel(line))]
+    if run != list(fix.run):
         if platform == "rocm" and not any("docker pull" in line for line in run):
             asked = next((m[1] for line in fix.run if (m := _SGLANG_VERSION.search(line))), None)
             run += _rocm_image(release_or_none(asked))

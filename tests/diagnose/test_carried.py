@@ -148,6 +148,17 @@ def test_what_is_json_already_keeps_its_meaning(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("{rope_scaling:null}", {"rope_scaling": None}), ("{'a':{b:null,c:1}}", {"a": {"b": None, "c": 1}}), ("{a b}", None), ("{a: , b: null}", None)],
+)  # fmt: skip
+def test_a_null_that_was_typed_is_kept_and_a_name_without_value_is_not_made_one(
+    typed: str, meant: Any
+) -> None:
+    written = as_json(typed)
+    assert (None if written is None else json.loads(written)) == meant
+
+
+@pytest.mark.parametrize(
     "shown",
     [
         "NCCL_NET=IB",

@@ -190,3 +190,16 @@ def test_options_of_the_language_server_are_not_offered_to_the_one_for_pictures(
     assert all(
         e["name"] not in ("--tp-size", "--disable-cuda-graph") for f in said["fixes"] for e in f["edits"]
     )
+
+
+def test_a_chain_of_commands_loses_only_the_wheel_for_another_make() -> None:
+    from mtpdoctor.diagnose.own_build import _spelled
+    from mtpdoctor.records import replace
+
+    chained = "uv venv --python 3.12 && source .venv/bin/activate && uv pip install sglang"
+    before = replace(
+        fix("Make an environment"), run=(chained, "uv pip install sglang", "pip install sglang-router")
+    )
+    after = _spelled(before, "npu")
+    assert after.run == ("uv venv --python 3.12 && source .venv/bin/activate", "pip install sglang-router")
+    assert "Ascend image" in after.why

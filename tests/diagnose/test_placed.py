@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from mtpdoctor.diagnose.engine import diagnose
+from mtpdoctor.diagnose.given import Given
 from mtpdoctor.diagnose.types import Diagnosis, Fix
 from mtpdoctor.kb.load import load_knowledge
+from mtpdoctor.launch.document import read_launch
 from mtpdoctor.log.reading import reading_from_text
 
 FAULT = "AttributeError: 'Widget' object has no attribute 'warp'"
@@ -53,6 +55,17 @@ def test_outside_of_containers_pip_alone_installs() -> None:
 def test_another_image_keeps_its_own_ways() -> None:
     command = "docker run --gpus all example/serving:3 python3 -m sglang.launch_server --model-path /models/m"
     assert not any("docker pull lmsysorg" in line for line in upgrade(said_of(command=command)).run)
+
+
+def test_the_tag_of_the_commands_image_tells_the_make() -> None:
+    """The command is given beside a log that shows nothing of the GPU."""
+    text = f'[2026-05-05 10:00:02 TP0] Traceback (most recent call last):\n  File "/sgl-workspace/sglang/{SCHEDULER}", line 9, in f\n    x()\n{FAULT}\n'
+    knowledge = load_knowledge()
+    words = "docker run {}lmsysorg/sglang:v0.5.9{} python3 -m sglang.launch_server --model-path /models/m"
+    for options, tag, ending in (("--device /dev/kfd ", "-rocm700-mi30x", "-mi30x"), ("--gpus all ", "", "")):
+        given = Given(document=read_launch(words.format(options, tag)))
+        said = diagnose(reading_from_text(text, knowledge.literals), knowledge, given).diagnoses[0]
+        assert upgrade(said).run[0].endswith(ending), options
 
 
 def test_actors_of_ray_get_variables_from_the_runtime_environment() -> None:

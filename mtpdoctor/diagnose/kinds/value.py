@@ -18,6 +18,7 @@ _BAD_JSON = lazy(
     r"invalid (?:parse_json|json)\w* value"
 )
 _NUMBERS = lazy(r"\d+(?:\s*,\s*\d+)+,?|\[\s*\d+(?:\s*,\s*\d+)*\s*\]")
+_NULL = lazy(r"(?<=[:,\[\s])(?:null|Null|NULL|~)(?=\s*[,}\]])")
 _COLON = lazy(r"(?<=[\w\"']):(?=[\w\"'\[{-])")  # of a name and its value; "://" of a URL is none
 
 
@@ -132,7 +133,7 @@ def as_json(value: str) -> str | None:
         read = yaml.safe_load(_COLON.sub(": ", value))
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
-    if not isinstance(read, (dict, list)) or not read or _has_none(read):
+    if not isinstance(read, (dict, list)) or not read or _nones(read) != len(_NULL.findall(value)):
         return None
     try:
         return json.dumps(_words_mended(read, value))
@@ -140,11 +141,11 @@ def as_json(value: str) -> str | None:
         return None
 
 
-def _has_none(read: Any) -> bool:
-    """A name without a value: YAML reads ``{a b}`` so."""
+def _nones(read: Any) -> int:
+    """How many values are None; more than ``null`` was written is a name without a value, as YAML reads ``{a b}``."""
     if isinstance(read, dict):
-        return any(v is None or _has_none(v) for v in read.values())
-    return any(_has_none(v) for v in read) if isinstance(read, list) else False
+        return sum(1 if v is None else _nones(v) for v in read.values())
+    return sum(1 if v is None else _nones(v) for v in read) if isinstance(read, list) else 0
 
 
 _MEANT = {"true": True, "false": False, "null": None, "none": None}
