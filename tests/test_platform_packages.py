@@ -123,3 +123,22 @@ def test_a_development_state_has_no_rocm_image_of_its_own(
     )
     commands = [line for fix in offered for line in fix["run"] if "rocm7" in line]
     assert commands and not any("dev123" in line for line in commands)
+
+
+@pytest.mark.parametrize(("gpu", "image"), [("MI300X", True), ("MI210", False)])
+def test_an_image_for_other_amd_gpus_is_no_answer(
+    gpu: str, image: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offered = fixes(
+        f"AMD Instinct {gpu}\n"
+        "$ python3 -m sglang.launch_server --model-path /m --tp 8"
+        " --disaggregation-mode decode --disaggregation-decode-enable-radix-cache --speculative-algorithm EAGLE\n"
+        "[2026-05-05 10:00:00] sglang==0.5.16\n"
+        "ValueError: --disaggregation-decode-enable-radix-cache is incompatible with speculative decoding\n",
+        tmp_path,
+        capsys,
+    )
+    assert ("-rocm720-mi3" in all_commands(offered)) is image
+    assert "pip install sglang" not in all_commands(offered)
+    upgrade = next(fix for fix in offered if fix["title"].startswith("Upgrade SGLang"))
+    assert any("AMDGPU_TARGET" in note for note in upgrade["notes"]) is not image

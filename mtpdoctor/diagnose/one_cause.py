@@ -43,16 +43,18 @@ def diagnosed(
     diagnosis = _with_versions(diagnosis, cause, case, knowledge)
     diagnosis = _each_once(_as_shown(diagnosis, cause, case, knowledge, reading, attempt))
     diagnosis = _held_against_the_log(diagnosis, cause, attempt)
-    return _placed(_with_needs(diagnosis, case, attempt), case, attempt)
+    return _placed(_with_needs(diagnosis, case, attempt), cause, case, attempt)
 
 
-def _placed(diagnosis: Diagnosis, case: Case, attempt: Attempt) -> Diagnosis:
+def _placed(diagnosis: Diagnosis, cause: Cause, case: Case, attempt: Attempt) -> Diagnosis:
     if not diagnosis.fixes:
         return diagnosis
     from mtpdoctor.diagnose.checkpoints import fitting_weights
+    from mtpdoctor.diagnose.own_build import without_wheels
     from mtpdoctor.diagnose.placed import as_placed  # only a failure has fixes
 
     fixes = as_placed(fitting_weights(diagnosis.fixes, case), case, attempt)
+    fixes = without_wheels(fixes, case, cause)
     if any(fix.document is not None for fix in fixes):
         from mtpdoctor.diagnose.beside_others import not_alone
         from mtpdoctor.diagnose.node_count import with_fewer_nodes

@@ -30,7 +30,7 @@ _IMAGES = lazy(
     r"(?:^|/)(?:nvcr\.io/nvidia/sglang|radixark/miles|slimerl/slime|rocm/sgl-dev|gpustack/runner)[:@\w.-]*|^(?:gpustack|rocm|radixark|slimerl|intel|ascendai|quay\.io/ascend)/\S+"
 )
 _MAC = lazy(r"^/Users/|^/opt/homebrew/|^/Library/Frameworks/|/hardware_backend/mlx/")
-_DEVELOPMENT = "docker pull lmsysorg/sglang:dev"
+_NEWEST_IMAGE = frozenset(("docker pull lmsysorg/sglang:dev", "docker pull lmsysorg/sglang:latest"))
 _VARIABLE = lazy(r"\b(?:envs\.)?(SGLANG_[A-Z0-9_]+)")
 _OVERWRITES = lazy(
     r"pip3? install\b[^|;&]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~@]|$)|docker pull \S*lmsysorg/sglang|fresh/bin/pip install sglang"
@@ -49,7 +49,11 @@ _NVIDIA_WHEEL = lazy(
     r"pip3? install\b(?![^\n]*whl/(?:rocm|xpu|cpu))[^\n|;&]*\s['\"]?(?:torch(?:audio|vision|codec)?|triton)(?:['\"\s=<>~]|$)"
     r"|fresh/bin/pip install sglang|docker pull lmsysorg/sglang:v[\d.]+(?:post\d+|rc\d+)?(?:-cu\d+)?(?:\s|$)"
 )
-_SGLANG_WHEEL = lazy(r"^(?:uv )?pip3? install\b[^|;&]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~]|$)")
+_SGLANG_WHEEL = lazy(r"\bpip3? install\b[^|;&#]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~]|$)")
+_OLDER_AMD = lazy(
+    r"\bMI(?:50|60|1\d\d|2\d\d)X?\b|\bgfx(?:906|908|90a|10\d\d|11\d\d|12\d\d)\b|Radeon[\w ]{0,40}"
+)
+_ROCM_IMAGE = lazy(r"docker pull lmsysorg/sglang:\S+-rocm\d+-mi3")
 _OTHER_WAY = {
     "rocm": "take the release's ROCm image (its tags end in -rocmNNN-mi30x for MI300, -mi35x for MI350) or build from source: "
     "setup_rocm.py of sgl-kernel, then pyproject_other.toml as pyproject.toml, with the extra all_hip",
@@ -149,6 +153,53 @@ def as_here(fixes: Sequence[Fix], case: Case, cause: Cause) -> tuple[Fix, ...]:
     return tuple(out)
 
 
+def without_wheels(fixes: Sequence[Fix], case: Case, cause: Cause) -> tuple[Fix, ...]:
+    """What later steps have added, without the index's package of SGLang where it is for another make of GPU."""
+    platform = "mps" if _on_apple(case, cause) else case.facts.look("host.platform")
+    if not isinstance(platform, str) or platform not in _MAKES:
+        return tuple(fixes)
+    older = _older_amd(case) if platform == "rocm" else None
+    out: list[Fix] = []
+    for fix in fixes:
+        if any(_SGLANG_WHEEL.search(line) for line in fix.run):
+            needed = _UPGRADE.match(fix.title)
+            if needed is not None and not fix.edits:
+                fix = own_packages(platform, case, needed[1], fix.why)
+            else:
+                fix = _spelled(fix, platform)
+        if older is not None:
+            fix = _without_rocm_image(fix, older)
+        if all(one.title != fix.title or one.edits != fix.edits for one in out):
+            out.append(fix)
+    return tuple(out)
+
+
+def _older_amd(case: Case) -> str | None:
+    """The AMD GPU that SGLang's images are not built for, by its name or the target that the environment names."""
+    for name in (
+        "host.gpu.name",
+        "host.gpu.arch",
+        "env.AMDGPU_TARGET",
+        "env.PYTORCH_ROCM_ARCH",
+        "env.GPU_ARCHS",
+    ):
+        value = case.facts.look(name)
+        if isinstance(value, str) and (found := _OLDER_AMD.search(value)):
+            return found[0]
+    return None
+
+
+def _without_rocm_image(fix: Fix, gpu: str) -> Fix:
+    run = tuple(line for line in fix.run if not _ROCM_IMAGE.search(line))
+    title = fix.title.replace("Use SGLang's ROCm image", "Build SGLang from source for ROCm").replace(
+        "by its ROCm image or sources", "from source for ROCm"
+    )
+    if run == fix.run and title == fix.title:
+        return fix
+    note = f"SGLang's images for AMD hold kernels for MI300 to MI355 (gfx942, gfx950), none for {gpu}: build with AMDGPU_TARGET set to its target (gfx90a for MI210 and MI250)"
+    return replace(fix, title=title, run=run, notes=(*fix.notes, note))
+
+
 def _on_apple(case: Case, cause: Cause) -> bool:
     """On a Mac: by the device, the switch for MLX, or the folders that only macOS has."""
     if case.facts.look("arg.device") == "mps" or str(case.facts.look("env.SGLANG_USE_MLX")).lower() in (
@@ -230,7 +281,7 @@ def _spelled(fix: Fix, platform: str) -> Fix:
         run = [line.replace(old, new) for line in run]
         title = title.replace(old, new)
     if platform == "rocm":
-        run = [each for line in run for each in (_rocm_image(None) if line == _DEVELOPMENT else (line,))]
+        run = [each for line in run for each in (_rocm_image(None) if line in _NEWEST_IMAGE else (line,))]
     return fix if tuple(run) == fix.run and title == fix.title else replace(fix, run=tuple(run), title=title)
 
 
