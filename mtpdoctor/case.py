@@ -236,8 +236,8 @@ def _files_of_lacked(facts: Facts) -> Facts:
     from mtpdoctor.sglang.architectures import architecture
 
     files = sorted({span[2] for name in lacked.value for span in architecture(name).spans})
-    values = {"log.lacked_files": tuple(files)} if files else {}
-    return make_facts(values, Source.DERIVED, lacked.where)
+    # none at all where no release has such a class: then no file that failed to import is to blame
+    return make_facts({"log.lacked_files": tuple(files)}, Source.DERIVED, lacked.where)
 
 
 def _files_of_unprocessed(facts: Facts) -> Facts:

@@ -24,11 +24,13 @@ LABELS_5 = sorted((DATA / "h200_logs_5").glob("*.json"))
 LABELS_6 = sorted((DATA / "h200_logs_6").glob("*.json"))
 # Recorded from 0.5.15.post1: checkpoints and folders with real weights, each with one fault.
 LABELS_7 = sorted((DATA / "h200_logs_7").glob("*.json"))
+# Recorded from 0.5.20 beside an older torch and kernel library, on two GPUs: folders, formats, commands, the host, requests.
+LABELS_8 = sorted((DATA / "h200_logs_8").glob("*.json"))
 
 
 @pytest.mark.parametrize(
     "label",
-    LABELS + LABELS_2 + LABELS_3 + LABELS_4 + LABELS_5 + LABELS_6 + LABELS_7,
+    LABELS + LABELS_2 + LABELS_3 + LABELS_4 + LABELS_5 + LABELS_6 + LABELS_7 + LABELS_8,
     ids=lambda p: f"{p.parent.name[10:]}{p.stem}",
 )
 def test_recorded_launch(label: Path) -> None:

@@ -12,6 +12,8 @@ from mtpdoctor.launch.types import Edit, EditOp, FlagUse, Form, LaunchCommand
 from mtpdoctor.launch.words import Site, Word
 
 CONTAINER_OPS = (EditOp.SHM_SIZE, EditOp.IPC, EditOp.GPUS, EditOp.IMAGE_TAG)
+# en dash, em dash, minus: what a text program makes of "--"
+PASTED_DASHES = ("\u2013", "\u2014", "\u2212")
 
 
 def command_of(site: Site, form: Form, table: FlagTable) -> LaunchCommand:
@@ -78,6 +80,8 @@ def site_splices(site: Site, edit: Edit, table: FlagTable) -> list[Splice]:
     dest = flag_dest(edit.name, table)
     mine = [u for u in uses if u.dest == dest]
     if edit.op is EditOp.REMOVE:
+        if not mine and edit.name.startswith(PASTED_DASHES):
+            return _remove_pasted(site, edit.name)
         return [s for u in mine for s in _remove(site, u)]
     if edit.op is EditOp.ADD:
         spec = table.resolve(edit.name)
@@ -94,6 +98,19 @@ def site_splices(site: Site, edit: Edit, table: FlagTable) -> list[Splice]:
 def _arity(name: str, table: FlagTable) -> str | None:
     spec = table.resolve(name)
     return spec.arity if spec else None
+
+
+def _remove_pasted(site: Site, name: str) -> list[Splice]:
+    """A flag that begins with a dash of typeset text is a plain word to any parser; its value follows it."""
+    out: list[Splice] = []
+    for at, word in enumerate(site.args):
+        if word.value != name:
+            continue
+        end = at + 1
+        while end < len(site.args) and not site.args[end].value.startswith(("-", *PASTED_DASHES)):
+            end += 1
+        out += [s for run in _runs(site.args[at:end]) for s in run[0].host.remove(run)]
+    return out
 
 
 def _words(site: Site, use: UseSpan) -> list[Word]:

@@ -57,6 +57,8 @@ P = "python -m sglang.launch_server --model-path m"
         (f"me@h:~$ cd /x\nme@h:/x$ {P}\n", "env A=1", f"me@h:~$ cd /x\nme@h:/x$ A=1 {P}\n"),
         ("\ufeffmodel-path: m\ntp: 4\n", "set --tp 8", "\ufeffmodel-path: m\ntp: 8\n"),
         (f"{P} --enable-metrics", "add --enable-metrics", f"{P} --enable-metrics"),
+        (f"{P} \u2013enable-metrics --tp 2", "remove \u2013enable-metrics", f"{P} --tp 2"),
+        (f"{P} \u2014host h --tp 2", "remove \u2014host", f"{P} --tp 2"),
         (f"{P} --enable-metrics=true --tp 2", "add --enable-metrics", f"{P} --enable-metrics --tp 2"),
         (f'{P} "$@"', "set --tp 8", f'{P} --tp 8 "$@"'),
         (f"{P} --json-model-override-args '{{}}'", "remove --json-model-override-args", P),
