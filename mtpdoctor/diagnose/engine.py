@@ -124,6 +124,10 @@ def _by_compiler(cause: Cause, reading: LogReading, attempt: Attempt, matches: M
 
         silent = {m.line.key for m in matches if m.rule.role in (Role.NOISE, Role.DEGRADES)}
         return with_last_words(cause, reading, attempt, silent)
+    if event is not None and event.traceback is not None and event.traceback.type == "AssertionError":
+        from mtpdoctor.diagnose.replies import with_quoted_error
+
+        return with_quoted_error(cause, attempt, tuple(matches))
     return cause
 
 

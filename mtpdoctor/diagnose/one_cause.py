@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mtpdoctor.case import Case
 from mtpdoctor.diagnose.causality import Cause
 from mtpdoctor.diagnose.memory import asks_memory
+from mtpdoctor.diagnose.pointed import as_it_says
 from mtpdoctor.diagnose.remedies import case_for, facts_for, filled_in, fixes_of
 from mtpdoctor.diagnose.types import Diagnosis, Fix
 from mtpdoctor.diagnose.unknown import root_traceback
@@ -133,6 +134,7 @@ def _by_rule(cause: Cause, consequences: tuple[Line, ...], case: Case, knowledge
     fixes, steps = _completed(fixes, rule, cause, case, knowledge)
     fixes = _with_carried(_with_printed(fixes, cause, case, knowledge), cause, case, knowledge)
     told = with_facts(cause_here(rule, facts, match.captures), match, case)
+    told += as_it_says(told, cause.root)
     return Diagnosis(
         rule=rule.id,
         title=fill(rule.title, facts, match.captures),
