@@ -69,6 +69,10 @@ _MARKS: tuple[tuple[str, Stage], ...] = (
 )
 _CAPTURE = lazy(r"\bCapture .{0,60}(?:graph|draft extend)\w*\b.{0,30}(?:begin|end)\b", re.I)
 
+_OTHERS_BAR = (
+    "Loading checkpoint shards:"  # that of transformers, which a trainer shows; SGLang names the format
+)
+
 LITERALS: tuple[str, ...] = (
     *(text for text, _ in _MARKS if not text.startswith(("Capturing", "Compiling", "usage"))),
     "Capture ",
@@ -81,7 +85,7 @@ LITERALS: tuple[str, ...] = (
 def mark_of(line: Line) -> Stage | None:
     """The stage that the line proves to have been entered, None when it proves nothing."""
     body = line.body
-    if "server_args" in body and not _is_server_args(body):
+    if ("server_args" in body and not _is_server_args(body)) or _OTHERS_BAR in body:
         return None
     for text, stage in _MARKS:
         if text in body:
@@ -183,7 +187,10 @@ _FUNCTIONS: tuple[tuple[re.Pattern[str], Stage], ...] = (
 )
 _FILES: tuple[tuple[re.Pattern[str], Stage], ...] = (
     (lazy(r"sglang/srt/configs/model_config\.py$|configuration_\w+\.py$"), Stage.CONFIG),
-    (lazy(r"sglang/srt/model_loader/|safetensors/torch\.py$"), Stage.WEIGHTS),
+    (
+        lazy(r"sglang/srt/model_loader/|sglang/multimodal_gen/runtime/loader/|safetensors/torch\.py$"),
+        Stage.WEIGHTS,
+    ),
     (lazy(r"pool_configurator\.py$|kv_cache_configurator\.py$"), Stage.MEMORY_POOL),
     (
         lazy(r"sglang/srt/distributed/(?:bootstrap|parallel_state)\.py$|torch/distributed/rendezvous"),
@@ -199,8 +206,10 @@ _BUILT: tuple[tuple[re.Pattern[str], Stage], ...] = (
     (lazy(r"sglang/srt/managers/(?:tokenizer|multi_tokenizer|detokenizer)\w*\.py$"), Stage.TOKENIZER),
     (lazy(r"sglang/srt/(?:mem_cache/|managers/cache_controller\.py$)"), Stage.MEMORY_POOL),
     (lazy(r"torch/cuda/__init__\.py$"), Stage.DIST_INIT),
+    (lazy(r"sglang/multimodal_gen/runtime/models/"), Stage.WEIGHTS),
 )
 _BUILDING = lazy(r"^(?:__init__|_?(?:init|create|build|alloc|allocate)_\w+|set_device)$")
+_REFUSING = lazy(r"/quantization/|sglang/srt/mem_cache/")
 # A pass through the model: before the server is up only captures and their warm-up make one.
 _PASS_FILES = lazy(r"sglang/srt/(?:models|layers|model_executor)/")
 _PASS = lazy(r"^_?(?:forward\w*|warmup\w*|dummy_run)$")
@@ -247,9 +256,9 @@ def stage_of_traceback(traceback: Traceback, current: Stage | None, ready: bool)
 
 
 def _refuses(traceback: Traceback) -> bool:
-    """Does a loader refuse a checkpoint by an ImportError of its own, with no module being imported?"""
+    """Does a loader or a pool refuse by an ImportError of its own, with no module being imported?"""
     frames = traceback.frames
-    if not frames or not frames[-1].code.startswith("raise ") or "/quantization/" not in frames[-1].path:
+    if not frames or not frames[-1].code.startswith("raise ") or not _REFUSING.search(frames[-1].path):
         return False
     return all(f.function != "<module>" for f in frames[1:])
 
