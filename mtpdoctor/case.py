@@ -233,10 +233,13 @@ def _files_of_lacked(facts: Facts) -> Facts:
     lacked = facts.fact("log.lacked")
     if lacked is None:
         return Facts({})
-    from mtpdoctor.sglang.architectures import architecture
+    from mtpdoctor.sglang.architectures import architecture, transformers_class
 
     files = sorted({span[2] for name in lacked.value for span in architecture(name).spans})
-    # none at all where no release has such a class: then no file that failed to import is to blame
+    # A class that transformers has had and no release of SGLang is in no file of it, so none is to blame; one that
+    # neither has had may be newer than what is known here.
+    if not files and not all(transformers_class(name).spans for name in lacked.value):
+        return Facts({})
     return make_facts({"log.lacked_files": tuple(files)}, Source.DERIVED, lacked.where)
 
 

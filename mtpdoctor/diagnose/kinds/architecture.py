@@ -9,7 +9,7 @@ from mtpdoctor.case import Case
 from mtpdoctor.kb.types import EditTemplate, Match, Remedy, Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass
-from mtpdoctor.release import Release, parse_release, release_or_none
+from mtpdoctor.release import Release, release_or_none
 from mtpdoctor.sglang.architectures import (
     Known,
     architecture,
@@ -26,8 +26,6 @@ _NAME = lazy(r"\w+")
 _END = lazy(r"(?:For[A-Z]\w+|LMHeadModel|Model)$")
 _LIKE_STEM = 0.7
 _LIKE = 0.88  # how alike two names must be for one to be a misspelling of the other
-# From here on --model-impl transformers goes on with a class that transformers says cannot be wrapped.
-_INSISTS = parse_release("0.5.10")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +239,13 @@ def _wrapped(wanted: Wanted, case: Case) -> Remedy | None:
         return None
     installed = case.facts.look("host.package.transformers")
     version = installed if isinstance(installed, str) else transformers_pin(release)
-    usable = wrappable(transformers_class(wanted.name), version)
-    if usable is None or (not usable and release < _INSISTS):
+    # A class that transformers says cannot be wrapped is refused: from 0.5.10 on later, by the wrapper itself.
+    if not wrappable(transformers_class(wanted.name), version):
         return None
-    doubt = "" if usable else "; transformers itself says that its class is not made for it"
     return Remedy(
         title="Let transformers compute the model",
         safety=Safety.RISKY,
         why=f"transformers {version} has {wanted.name}, and SGLang {wanted.words} can wrap it",
         edits=(EditTemplate("set", "--model-impl", "transformers"),),
-        risk=f"slower, and without much of what SGLang does for its own models{doubt}",
+        risk="slower, and without much of what SGLang does for its own models",
     )
