@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mtpdoctor.diagnose.types import Fix
 
 _ADVICE = lazy(r"(?i)\b(?:use|take|serve|try)\b[^.;]*\b(?:checkpoint|quantized version)\b")
-# Bytes for a parameter, scales and layers that stay wide included.
+# Bytes for a parameter, scales included.
 _FORMATS = (
     ("BF16", 2.0, lazy(r"(?i)\bbf16\b|\bfp16\b|\bunquantized\b|\boriginal checkpoint\b")),
     ("FP8", 1.06, lazy(r"(?i)\bfp8\b|\bint8\b|\bmxfp8\b")),
@@ -115,8 +115,11 @@ def fitting_checkpoints(fixes: Sequence[Fix], case: Case) -> tuple[Fix, ...]:
 
 def _needs(fix: Fix, billions: float, ranks: int) -> dict[str, float]:
     """GiB of weights on a GPU for each format that the fix names."""
+    from mtpdoctor.kb.checkpoints import PLAIN, PLAIN_SHARE, WHOLE  # few fixes name formats
+
+    plain = min(PLAIN, PLAIN_SHARE * billions)  # embedding, LM head and norms stay in 16 bits
     return {
-        name: billions * 1e9 * size / ranks / _GIB
+        name: (billions * size + plain * (WHOLE - size)) * 1e9 / ranks / _GIB
         for name, size, words in _FORMATS
         if words.search(fix.title)
     }

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from mtpdoctor.errors import UserError
 from mtpdoctor.launch.edits import CONTAINER_OPS, command_of, holds, site_splices
-from mtpdoctor.launch.flags import FlagTable, default_table
+from mtpdoctor.launch.flags import FlagTable, default_table, flag_dest
 from mtpdoctor.launch.forms.reading import detect_form, read_sites
 from mtpdoctor.launch.layers import Splice, splice_all
 from mtpdoctor.launch.render import command_line
-from mtpdoctor.launch.types import Edit, Form, LaunchCommand
+from mtpdoctor.launch.types import Edit, EditOp, Form, LaunchCommand
 from mtpdoctor.launch.words import Site
 from mtpdoctor.records import dataclass
+
+_MANY = 8  # options to take out, from which on they go in one reading of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,29 @@ class LaunchDocument:
         """
         document = self
         index = self.commands.index(self.command) if of is None else of
+        leading = next((n for n, edit in enumerate(edits) if edit.op is not EditOp.REMOVE), len(edits))
+        if leading > _MANY and (at_once := self._without(edits[:leading], index)) is not None:
+            document, edits = at_once, edits[leading:]
         for edit in edits:
             document = document._apply_one(edit, index)
+        return document
+
+    def _without(self, removals: Sequence[Edit], index: int) -> LaunchDocument | None:
+        """Many options taken out in one reading; None where that cannot be written, or leaves anything else changed."""
+        group = next(g for g in self.launches if index in g)
+        try:
+            splices = [s for e in removals for i in group for s in site_splices(self.sites[i], e, self.table)]
+            text = splice_all(splices, self.text)
+            document = read_launch(text, name=self.name, form=self.form, table=self.table)
+        except (ValueError, UserError):
+            return None
+        if len(document.commands) != len(self.commands):
+            return None
+        gone = {flag_dest(edit.name, self.table) for edit in removals}
+        for i in group:
+            now, before = document.commands[i], self.commands[i]
+            if now.flags != tuple(f for f in before.flags if f.dest not in gone) or now.env != before.env:
+                return None
         return document
 
     def _apply_one(self, edit: Edit, index: int) -> LaunchDocument:

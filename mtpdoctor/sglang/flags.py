@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -115,7 +116,14 @@ class FlagTable(Mapping[str, FlagSpec]):
         """Every flag with a long spelling that begins with ``name``."""
         if not name.startswith("--") or len(name) < 3:
             return ()
+        at = bisect_left(self._sorted, name)
+        if at == len(self._sorted) or not self._sorted[at].startswith(name):
+            return ()  # of thousands of unknown names nearly all
         return tuple(self._spec(own) for option, own in self._options.items() if option.startswith(name))
+
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self._options)
 
     def by_dest(self, dest: str) -> FlagSpec | None:
         """The flag that sets a ``ServerArgs`` field; current spellings before deprecated ones."""

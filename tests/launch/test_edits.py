@@ -216,3 +216,21 @@ def test_sglang_config() -> None:
         "+  - e=f",
         "+host: h",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (f"{P} {{}} --tp 2", "command"),
+        (f"docker run --gpus all i bash -c '{P} {{}} --tp 2'", "command"),
+        (f"services:\n  s:\n    image: i\n    command: {P} {{}} --tp 2\n", "compose.yaml"),
+    ],
+)
+def test_many_options_taken_out_at_once_leave_what_one_by_one_leaves(text: str, name: str) -> None:
+    options = [f"--stray-{n}" for n in range(12)]
+    before = text.format(" ".join(f"{option} {n}" for n, option in enumerate(options)))
+    one_by_one = before
+    for option in options:
+        one_by_one = edited(one_by_one, f"remove {option}", name=name)
+    assert edited(before, *(f"remove {option}" for option in options), name=name) == one_by_one
+    assert "--stray" not in one_by_one and "--tp 2" in one_by_one
