@@ -165,6 +165,11 @@ def test_a_null_that_was_typed_is_kept_and_a_name_without_value_is_not_made_one(
         "export NCCL_NET=IB",
         "[u@h ~]$ export GLOO_SOCKET_IFNAME=eth0 NCCL_NET=IB",
         "node1:7:7 [0] NCCL INFO NCCL_NET set by environment to IB.",
+        "    environment:\n      - NCCL_NET=IB",
+        '    environment:\n      - "NCCL_NET=IB"',
+        "    environment:\n      NCCL_NET: IB   # the fabric",
+        '    env:\n    - name: NCCL_NET\n      value: "IB"',
+        "env: [{name: HF_HOME, value: /data}, {name: NCCL_NET, value: IB}]",
     ],
 )
 def test_a_variable_that_the_log_shows_is_known_and_taken_out_where_the_server_is_started(shown: str) -> None:
@@ -184,6 +189,8 @@ def test_a_variable_that_the_log_shows_is_known_and_taken_out_where_the_server_i
     [
         ("NCCL_NET=IB\nNCCL_NET=Socket", ""),  # of two hosts, or tried one after another
         ("export NCCL_NET=IB\nunset NCCL_NET", ""),
+        ("      NCCL_NET: IB\n      - NCCL_NET=Socket", ""),  # of two services
+        ("    - name: NCCL_NET\n      valueFrom: {fieldRef: x}\n      value: IB", ""),
         ("", "The documentation says:\nNCCL_NET=IB"),
     ],
 )
