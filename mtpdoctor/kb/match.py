@@ -8,20 +8,21 @@ untrusted: a line made to stall a regex costs its share and no more, and the rul
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from mtpdoctor.facts import UNKNOWN, Facts, Source
 from mtpdoctor.kb.by_name import evaluate_by_name
 from mtpdoctor.kb.conditions import describe, evaluate
 from mtpdoctor.kb.knowledge import Knowledge
+from mtpdoctor.kb.places import Place, is_source, line_at, owners_of, places_of, root_line
 from mtpdoctor.kb.regexes import NotARegex, RuleRegex, rule_regex
 from mtpdoctor.kb.types import Match, Pattern, Role, Rule, Span
 from mtpdoctor.log.quoted import quotes_request
 from mtpdoctor.log.typed import looks
-from mtpdoctor.log.types import Attempt, Line, LogReading, Traceback
+from mtpdoctor.log.types import Attempt, Line, LogReading
 from mtpdoctor.patterns import lazy
-from mtpdoctor.records import dataclass
 from mtpdoctor.release import Release, parse_release, release_or_none
 
 SEARCH_SECONDS = 0.2  # one regex on one text
@@ -46,16 +47,6 @@ class Matches(list[Match]):
 
 class _Skip(Exception):
     """A rule cannot be tried any further."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A traceback of the attempt with its text; ``outer`` is the one raised from it, if any."""
-
-    traceback: Traceback
-    lines: Sequence[Line]
-    text: str
-    outer: Traceback | None
 
 
 def match_rules(
@@ -91,8 +82,14 @@ class _Matcher:
         self.deadline = time.process_time() + BUDGET_SECONDS
         self.timeouts = 0  # of the rule being tried
         self._lines: dict[str, list[Line]] = {}
-        self._places: list[_Place] | None = None
-        self._owner: dict[tuple[int, int, int], _Place] | None = None
+
+    @cached_property
+    def places(self) -> list[Place]:
+        return places_of(self.attempt.events)
+
+    @cached_property
+    def owner(self) -> dict[tuple[int, int, int], Place]:
+        return owners_of(self.places)
 
     def run(self, knowledge: Knowledge, advice: bool | None) -> Matches:
         found: list[tuple[Match, bool]] = []
@@ -161,7 +158,7 @@ class _Matcher:
         rule: Rule,
         line: Line,
         captures: Mapping[str, str],
-        place: _Place | None,
+        place: Place | None,
         evidence: tuple[Line, ...],
     ) -> Match | None:
         holds = evaluate_by_name(rule.when, self.facts, captures)
@@ -190,7 +187,7 @@ class _Matcher:
 
     # --- where a rule's patterns match ------------------------------------------------------------
 
-    def _candidates(self, rule: Rule) -> Iterator[tuple[Line, Mapping[str, str], _Place | None]]:
+    def _candidates(self, rule: Rule) -> Iterator[tuple[Line, Mapping[str, str], Place | None]]:
         """Root line, captures and traceback of every place where a pattern matches."""
         for pattern in rule.match:
             for line, match, place in self._found(pattern):
@@ -201,14 +198,14 @@ class _Matcher:
                     for name, text in match.groupdict().items()
                     if text is not None
                 }
-                yield _root_line(rule.root, line, place), captures, place
+                yield root_line(rule.root, line, place), captures, place
 
     def _anywhere(self, pattern: Pattern) -> Line | None:
         for line, _, _ in self._found(pattern):
             return line
         return None
 
-    def _found(self, pattern: Pattern) -> Iterator[tuple[Line, Any, _Place | None]]:
+    def _found(self, pattern: Pattern) -> Iterator[tuple[Line, Any, Place | None]]:
         # Compiling costs a good part of a short run: only where there is something to try it on.
         if not self.reading.hits.count(pattern.literal):
             return
@@ -217,12 +214,12 @@ class _Matcher:
                 if pattern.literal in place.text:
                     match = self._search(rule_regex(pattern.regex), place.text)
                     if match is not None:
-                        yield _line_at(place, match.start()), match, place
+                        yield line_at(place, match.start()), match, place
             return
         for line in self._lines_with(pattern.literal):
             owner = self.owner.get(line.key)
             # Source code says what could be raised; it counts only where the exception says nothing.
-            if owner is not None and owner.traceback.message and _is_source(line, owner.traceback):
+            if owner is not None and owner.traceback.message and is_source(line, owner.traceback):
                 continue
             if quotes_request(line.body):
                 continue
@@ -270,33 +267,6 @@ class _Matcher:
         except NotARegex:
             raise _Skip from None
 
-    # --- tracebacks -------------------------------------------------------------------------------
-
-    @property
-    def places(self) -> list[_Place]:
-        """Every traceback of the attempt, inner ones of chains too, each once."""
-        if self._places is None:
-            seen: dict[int, _Place] = {}
-            for event in self.attempt.events:
-                node, outer = event.traceback, None
-                while node is not None and id(node) not in seen:
-                    lines = _each_once(node.lines)
-                    text = "\n".join(line.body for line in lines)[-32 * WINDOW :] or _rebuilt(node)
-                    seen[id(node)] = _Place(node, lines, text, outer)
-                    node, outer = node.inner, node
-            self._places = list(seen.values())
-        return self._places
-
-    @property
-    def owner(self) -> dict[tuple[int, int, int], _Place]:
-        """Which traceback a line belongs to: the innermost."""
-        if self._owner is None:
-            self._owner = {}
-            for place in self.places:  # inner ones come later and win
-                lines = place.traceback.lines or (place.traceback.head, place.traceback.exception)
-                self._owner.update((line.key, place) for line in lines if line is not None)
-        return self._owner
-
 
 def _of_symptom(rule: Rule) -> bool:
     return rule.generic or rule.evidence == "symptom"
@@ -319,63 +289,6 @@ def denied(text: str, start: int, end: int) -> bool:
     return bool(_DENIED_AFTER.match(text, end)) or bool(
         _DENIED_BEFORE.search(text[max(0, start - 24) : start])
     )
-
-
-def _root_line(root: str, line: Line, place: _Place | None) -> Line:
-    if place is None:
-        return line
-    if root == "match":
-        inside = _leads_there(line, place.traceback)
-        return (place.traceback.exception or line) if inside else line
-    if root == "exception":
-        return place.traceback.exception or line
-    last = place
-    outermost = last.outer
-    return (outermost.exception if outermost else last.traceback.exception) or line
-
-
-def _is_source(line: Line, traceback: Traceback) -> bool:
-    """A line of source code that a traceback quotes."""
-    return _leads_there(line, traceback) and not line.body.lstrip().startswith('File "')
-
-
-def _leads_there(line: Line, traceback: Traceback) -> bool:
-    """A frame of a traceback or the source that it quotes: what leads to the exception, not what is said of it."""
-    if traceback.exception is not None and line.key >= traceback.exception.key:
-        return False
-    return line.key != traceback.head.key and line.body.startswith(" ")
-
-
-def _line_at(place: _Place, offset: int) -> Line:
-    """The log line on which a character of the traceback's text stands."""
-    lines = place.lines
-    if not lines:
-        return place.traceback.exception or place.traceback.head
-    position = sum(len(line.body) + 1 for line in lines) - 1 - len(place.text)  # cut at the front
-    target = offset + max(0, position)
-    at = 0
-    for line in lines:
-        at += len(line.body) + 1
-        if target < at:
-            return line
-    return lines[-1]
-
-
-def _each_once(lines: Sequence[Line]) -> Sequence[Line]:
-    """Without what the line before says too: ranks that fail alike may write line by line into each other."""
-    return [line for n, line in enumerate(lines) if not n or line.body != lines[n - 1].body]
-
-
-def _rebuilt(node: Traceback) -> str:
-    """The text of a traceback whose lines were not kept."""
-    parts = ["Traceback (most recent call last):"]
-    for frame in node.frames:
-        parts.append(f'  File "{frame.path}", line {frame.lineno}, in {frame.function}')
-        if frame.code:
-            parts.append(f"    {frame.code}")
-    if node.type or node.message:
-        parts.append(f"{node.type}: {node.message}")
-    return "\n".join(parts)
 
 
 def known_release(facts: Facts) -> Release | None:

@@ -8,6 +8,22 @@ from mtpdoctor.kb.fact_names import check_fact_name
 from mtpdoctor.kb.literals import MIN_LITERAL, NoLiteral, group_names, required_literal
 from mtpdoctor.kb.node_reader import NodeReader
 from mtpdoctor.kb.parse_examples import read_examples
+from mtpdoctor.kb.rule_words import (
+    CONFIDENCE,
+    GENERATORS,
+    HERE_KEYS,
+    MIN_SOURCE,
+    NOTE_KEYS,
+    PATTERN_KEYS,
+    REMEDY_KEYS,
+    REQUIRED,
+    ROOTS,
+    RULE_KEYS,
+    SCOPES,
+    SEVERITIES,
+    UNFIXED_KEYS,
+    WANTED_KEYS,
+)
 from mtpdoctor.kb.templates import TemplateError, parse_edit, placeholders
 from mtpdoctor.kb.types import (
     ALWAYS,
@@ -28,65 +44,6 @@ from mtpdoctor.kb.yaml_source import Node, Problem, nearest
 from mtpdoctor.log.types import Stage
 from mtpdoctor.patterns import lazy
 from mtpdoctor.release import release_or_none
-
-RULE_KEYS = (
-    "id", "title", "role", "stage", "source", "evidence", "confidence", "releases", "elsewhere", "unseen", "unfixed", "match",
-    "requires", "unless", "when", "root", "generic", "explains", "predicts", "scope", "matters", "severity", "cause", "here",
-    "misleading", "remedies", "refs", "families", "examples",
-)  # fmt: skip
-REQUIRED = ("id", "title", "role", "stage", "source", "evidence", "cause")
-NOTE_KEYS = ("releases", "why")
-HERE_KEYS = ("when", "cause")
-UNFIXED_KEYS = ("through", "since", "file", "text", "lacks")
-PATTERN_KEYS = ("pattern", "span", "literal")
-REMEDY_KEYS = (
-    "title",
-    "releases",
-    "when",
-    "edits",
-    "run",
-    "safety",
-    "risk",
-    "why",
-    "generate",
-    "checkpoints",
-)
-WANTED_KEYS = ("formats", "original", "makers", "smaller", "edits")
-MIN_SOURCE = 8  # characters from which a source text is no chance
-CONFIDENCE = {"confirmed": 0.95, "stated": 0.85, "symptom": 0.6}
-SCOPES = ("launch", "host")
-SEVERITIES = ("fatal", "degrades", "info")
-ROOTS = ("match", "exception", "last-exception")
-GENERATORS = (
-    "unknown-flag",
-    "bad-choice",
-    "ambiguous-flag",
-    "package",
-    "backend",
-    "said",
-    "upgrade",
-    "split",
-    "entry",
-    "module",
-    "architecture",
-    "model-type",
-    "symbol",
-    "third-party",
-    "block",
-    "host-cache",
-    "keyword",
-    "own-import",
-    "tensor-name",
-    "callee",
-    "backend-part",
-    "optional-name",
-    "bare-flag",
-    "link-target",
-    "devices",
-    "value",
-    "versions",
-    "native-library",
-)
 
 _ID = lazy(r"MTP[0-9]{4}$")
 

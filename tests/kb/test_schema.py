@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import mtpdoctor.kb
-from mtpdoctor.kb import fact_names, parse, parse_examples
+from mtpdoctor.kb import fact_names, parse_examples, rule_words
 from mtpdoctor.kb.hangs_source import hang_files, read_hangs
 from mtpdoctor.kb.load import knowledge_files, knowledge_folder
 from mtpdoctor.kb.yaml_source import Problem, parse_yaml
@@ -103,15 +103,15 @@ def test_the_schema_refuses_what_the_loader_refuses(name: str) -> None:
 def test_both_know_the_same_keys_and_words() -> None:
     defs = SCHEMA["$defs"]
     rule = defs["rule"]["properties"]
-    assert set(rule) == set(parse.RULE_KEYS)
-    assert set(defs["rule"]["required"]) == set(parse.REQUIRED)
-    assert rule["root"]["enum"] == list(parse.ROOTS)
-    assert rule["severity"]["enum"] == list(parse.SEVERITIES)
-    assert rule["evidence"]["enum"] == list(parse.CONFIDENCE)
-    assert set(defs["pattern"]["oneOf"][1]["properties"]) == set(parse.PATTERN_KEYS)
+    assert set(rule) == set(rule_words.RULE_KEYS)
+    assert set(defs["rule"]["required"]) == set(rule_words.REQUIRED)
+    assert rule["root"]["enum"] == list(rule_words.ROOTS)
+    assert rule["severity"]["enum"] == list(rule_words.SEVERITIES)
+    assert rule["evidence"]["enum"] == list(rule_words.CONFIDENCE)
+    assert set(defs["pattern"]["oneOf"][1]["properties"]) == set(rule_words.PATTERN_KEYS)
     generated, written = defs["remedy"]["oneOf"]
-    assert generated["properties"]["generate"]["enum"] == list(parse.GENERATORS)
-    assert set(written["properties"]) | {"generate"} == set(parse.REMEDY_KEYS)
+    assert generated["properties"]["generate"]["enum"] == list(rule_words.GENERATORS)
+    assert set(written["properties"]) | {"generate"} == set(rule_words.REMEDY_KEYS)
     examples = defs["examples"]["properties"]
     kinds = defs["examples"]["properties"]
     assert set(kinds) == set(parse_examples.EXAMPLE_KEYS)
