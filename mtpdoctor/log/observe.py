@@ -10,13 +10,12 @@ from mtpdoctor.log import package_lines as _package_lines
 from mtpdoctor.log import printed_environment as _environment
 from mtpdoctor.log.drivers import driver_in
 from mtpdoctor.log.platforms import SAID, platform_said
+from mtpdoctor.log.release_lines import release_in
 from mtpdoctor.log.server_args import parse_server_args
 from mtpdoctor.log.types import Line, Observation
 from mtpdoctor.patterns import lazy
 
 _NUM = r"(-?\d+(?:\.\d+)?)"
-_RELEASE = r"v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)*)(?![\w.]*\d)"
-
 # Literals whose lines are worth looking at. None is frequent in a serving log.
 LITERALS = (
     "server_args=",
@@ -89,22 +88,6 @@ LITERALS = (
     "Driver Version:",
 )
 
-_RELEASES = tuple(
-    lazy(p)
-    for p in (
-        rf"\bsglang(?:\[[\w,]*\])?\s*==\s*{_RELEASE}",
-        rf"\bsglang-{_RELEASE}(?:\+\w+)?\.(?:dist-info|egg-info|tar\.gz)",
-        rf"\bsglang-{_RELEASE}-py3",
-        rf"lmsysorg/sglang(?:-[a-z0-9]+)*(?::|\S*/sglang:){_RELEASE}",
-        rf"(?<!ai-dynamo)/sglang(?:-[a-z0-9]+)*:{_RELEASE}",  # Dynamo counts its images by its own releases
-        r"\bsglang(?:[-_][a-z]+)*[-_+:]v?(\d+\.\d+\.\d+(?:\.?(?:post|rc|dev)\d+)?)(?![.]?\d)[\w.+-]*\.(?:sif|sqsh|squashfs|simg|tar)\b",
-        rf"(?i)\bsglang[ _]version[:= '\"]+{_RELEASE}",
-        rf"^\s*sglang:\s+{_RELEASE}(?:\+[\w.]+)?\s*$",
-        rf"^sglang\s+{_RELEASE}(?:\+[\w.]+)?(?:\s|$)",
-        rf"(?i)\bInstalled sglang\s+{_RELEASE}",
-        rf"Successfully installed .*\bsglang-{_RELEASE}(?:\s|$)",
-    )
-)
 _SIMPLE: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     (
         "log.avail_mem_before_load_gib",
@@ -193,15 +176,6 @@ _VISIBLE = lazy(r"os\.environ\.get\('CUDA_VISIBLE_DEVICES'\)=(None|'[^']*')")
 def _gib(text: str) -> float:
     number, unit = text.split()
     return round(float(number) / {"GiB": 1, "MiB": 1024, "KiB": 1024**2}[unit], 4)
-
-
-def release_in(text: str) -> str | None:
-    """The SGLang release that the text names, None when it names none."""
-    for pattern in _RELEASES:
-        m = pattern.search(text)
-        if m and not m[1].startswith("0.0.0"):  # what a checkout without tags calls itself
-            return m[1]
-    return None
 
 
 # The classes that SGLang says it does not have; several stand in a list.
