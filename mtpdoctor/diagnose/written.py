@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from mtpdoctor.case import Case
 from mtpdoctor.kb.types import EditTemplate, Remedy, Safety
+from mtpdoctor.launch.cut_values import words_behind
 from mtpdoctor.launch.types import FlagUse
 from mtpdoctor.log.types import Line, Traceback
 from mtpdoctor.sglang.flags import flag_table
@@ -21,6 +22,8 @@ def written_values(case: Case) -> Iterator[tuple[FlagUse, str]]:
         if isinstance(shown, (list, dict)) and use.values and use.values[0][:1] in ("{", "["):
             shown = json.dumps(shown, default=str)
         value = shown if isinstance(shown, str) and shown[:1] in ("{", "[") else " ".join(use.values)
+        loose = case.document.command.positionals
+        value = " ".join((value, *loose[: words_behind(value, loose)]))
         if value:
             yield use, value
 

@@ -6,10 +6,12 @@ import shlex
 from collections.abc import Sequence
 
 from mtpdoctor.errors import UserError
+from mtpdoctor.launch.cut_values import words_behind
 from mtpdoctor.launch.flags import FlagTable, UseSpan, find_uses, flag_dest
 from mtpdoctor.launch.layers import Splice
 from mtpdoctor.launch.types import Edit, EditOp, FlagUse, Form, LaunchCommand
 from mtpdoctor.launch.words import Site, Word
+from mtpdoctor.records import replace
 
 CONTAINER_OPS = (EditOp.SHM_SIZE, EditOp.IPC, EditOp.GPUS, EditOp.IMAGE_TAG)
 # en dash, em dash, minus: what a text program makes of "--"
@@ -78,7 +80,7 @@ def site_splices(site: Site, edit: Edit, table: FlagTable) -> list[Splice]:
         return [s for b in site.bindings if b.name == edit.name for s in b.remove()]
     uses, _ = find_uses([w.value for w in site.args], table)
     dest = flag_dest(edit.name, table)
-    mine = [u for u in uses if u.dest == dest]
+    mine = [_whole(site, u) for u in uses if u.dest == dest]
     if edit.op is EditOp.REMOVE:
         if not mine and edit.name.startswith(PASTED_DASHES):
             return _remove_pasted(site, edit.name)
@@ -111,6 +113,14 @@ def _remove_pasted(site: Site, name: str) -> list[Splice]:
             end += 1
         out += [s for run in _runs(site.args[at:end]) for s in run[0].host.remove(run)]
     return out
+
+
+def _whole(site: Site, use: UseSpan) -> UseSpan:
+    """The use with the words that the shell has cut off its value."""
+    values = site.args[use.at + 1 : use.end]
+    value = use.inline if use.inline is not None else values[0].value if len(values) == 1 else ""
+    more = words_behind(value, [word.value for word in site.args[use.end :]]) if value else 0
+    return replace(use, count=use.count + more) if more else use
 
 
 def _words(site: Site, use: UseSpan) -> list[Word]:
@@ -159,6 +169,8 @@ def _rewrite(
     name = use.name if wanted is None or _arity(use.name, table) == wanted else edit.name
     if use.inline is not None and len(values) == 1:
         new = f"{name}={values[0]}"
+        for run in _runs(site.args[use.at + 1 : use.end]):
+            out += run[0].host.remove(run)
         return out + (head.host.replace(head, new) if new != head.value else [])
     if old == values and name == use.name and use.inline is None:
         return out
@@ -206,6 +218,18 @@ def _append(site: Site, uses: list[UseSpan], group: list[str], table: FlagTable)
     )
 
 
+def _not_cut(command: LaunchCommand, uses: Sequence[FlagUse]) -> tuple[str, ...]:
+    """The words of no option, without those that the shell has cut off the value of one of the uses."""
+    words = command.positionals
+    for use in uses:
+        value = use.values[0] if len(use.values) == 1 else ""
+        for start in range(len(words)):
+            if more := words_behind(value, words[start:]):
+                words = words[:start] + words[start + more :]
+                break
+    return words
+
+
 def holds(command: LaunchCommand, before: LaunchCommand, edit: Edit, table: FlagTable) -> bool:
     """Whether ``command`` is ``before`` with exactly this edit done."""
     env, env_before = dict(command.env), dict(before.env)
@@ -231,4 +255,4 @@ def holds(command: LaunchCommand, before: LaunchCommand, edit: Edit, table: Flag
         return bool(now)
     was = [f for f in before.flags if f.dest == dest]
     written = len(was[-1].values) if was else None
-    return now == [edit_values(edit, table, written)] and command.positionals == before.positionals
+    return now == [edit_values(edit, table, written)] and command.positionals == _not_cut(before, was)

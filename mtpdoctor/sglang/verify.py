@@ -245,8 +245,8 @@ def _captured(compiled: regex.Pattern[str], examples: Iterable[str]) -> Iterator
             match = compiled.search(text, timeout=_TIMEOUT)
         except TimeoutError:
             continue
-        if match:
-            yield from (value for value in match.groups() if value)
+        if match:  # a group that is all of the match is no value: every message with a hole would be one of the rule's
+            yield from (value for value in match.groups() if value and value != match[0])
 
 
 def _matched_lines(compiled: regex.Pattern[str], examples: Iterable[str]) -> set[tuple[str, str]]:

@@ -94,6 +94,36 @@ def test_shell(before: str, change: str, after: str) -> None:
     assert edited(before, change) == after
 
 
+@pytest.mark.parametrize(
+    ("before", "change", "after"),
+    [
+        (
+            f"{P} --json-model-override-args {{'a': 1}} --port 1",
+            "remove --json-model-override-args",
+            f"{P} --port 1",
+        ),
+        (
+            f"{P} --json-model-override-args {{'a': 1}} --port 1",
+            'set --json-model-override-args {"a": 1}',
+            f"{P} --json-model-override-args '{{\"a\": 1}}' --port 1",
+        ),
+        (
+            f"{P} --json-model-override-args={{a: {{b: [1, 2]}}}} --port 1",
+            'set --json-model-override-args {"a": 1}',
+            f"{P} --json-model-override-args='{{\"a\": 1}}' --port 1",
+        ),
+        # what does not close the value is none of it
+        (
+            f"{P} --json-model-override-args {{'a': 1 --port 1",
+            "remove --json-model-override-args",
+            f"{P} 1 --port 1",
+        ),
+    ],
+)
+def test_words_that_the_shell_cut_off_a_value_go_with_it(before: str, change: str, after: str) -> None:
+    assert edited(before, change) == after
+
+
 def test_a_spelling_the_release_does_not_have_is_replaced() -> None:
     assert edited(f"{P} --tp_size 4", "set --tp-size 8") == f"{P} --tp-size 8"
 
