@@ -123,6 +123,7 @@ def test_a_development_state_has_no_rocm_image_of_its_own(
     )
     commands = [line for fix in offered for line in fix["run"] if "rocm7" in line]
     assert commands and not any("dev123" in line for line in commands)
+    assert not any(line.endswith("lmsysorg/sglang:v0.5.9") for line in all_commands(offered).splitlines())
 
 
 @pytest.mark.parametrize(("gpu", "image"), [("MI300X", True), ("MI210", False)])

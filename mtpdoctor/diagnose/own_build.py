@@ -14,7 +14,7 @@ from mtpdoctor.diagnose.unknown import root_traceback
 from mtpdoctor.kb.types import Safety
 from mtpdoctor.patterns import lazy
 from mtpdoctor.records import dataclass, replace
-from mtpdoctor.release import Release, parse_release, release_or_none
+from mtpdoctor.release import Release, leads_to, parse_release, release_or_none
 from mtpdoctor.sglang.releases import known_releases
 
 # Folders of forks that are known to be such. A checkout or environment is named after the model or the machine as
@@ -27,8 +27,9 @@ _PLUGIN = lazy(
     r"(?:site|dist)-packages/(?P<name>sglang_fl|flag_gems|sglang_kt|kt_kernel|ktransformers|sglang_plugin\w*)/"
 )
 _IMAGES = lazy(
-    r"(?:^|/)(?:nvcr\.io/nvidia/sglang|radixark/miles|slimerl/slime|rocm/sgl-dev|gpustack/runner)[:@\w.-]*|^(?:gpustack|rocm|radixark|slimerl|intel|ascendai|quay\.io/ascend)/\S+"
-)
+    r"(?:^|/)(?:nvcr\.io/nvidia/sglang|radixark/miles|slimerl/slime|gpustack/runner)[:@\w.-]*"
+    r"|^(?!rocm/sgl-dev|quay\.io/ascend/sglang)(?:gpustack|rocm|radixark|slimerl|intel|ascendai|quay\.io/ascend)/\S+"
+)  # rocm/sgl-dev and quay.io/ascend/sglang hold SGLang's own main for AMD and Ascend
 _MAC = lazy(r"^/Users/|^/opt/homebrew/|^/Library/Frameworks/|/hardware_backend/mlx/")
 _NEWEST_IMAGE = frozenset(("docker pull lmsysorg/sglang:dev", "docker pull lmsysorg/sglang:latest"))
 _VARIABLE = lazy(r"\b(?:envs\.)?(SGLANG_[A-Z0-9_]+)")
@@ -47,7 +48,7 @@ _NVIDIA = lazy(
 # The index's wheels of these, and the images without a platform in their tag, are for NVIDIA's GPUs.
 _NVIDIA_WHEEL = lazy(
     r"pip3? install\b(?![^\n]*whl/(?:rocm|xpu|cpu))[^\n|;&]*\s['\"]?(?:torch(?:audio|vision|codec)?|triton)(?:['\"\s=<>~]|$)"
-    r"|fresh/bin/pip install sglang|docker pull lmsysorg/sglang:v[\d.]+(?:post\d+|rc\d+)?(?:-cu\d+)?(?:\s|$)"
+    r"|fresh/bin/pip install sglang|docker pull lmsysorg/sglang:v[\d.]+(?:post\d+|rc\d+|dev\d+)?(?:-cu\d+)?(?:\s|$)"
 )
 _SGLANG_WHEEL = lazy(r"\bpip3? install\b[^|;&#]*\s['\"]?sglang(?:\[\w+\])?(?:['\"\s=<>~]|$)")
 _OLDER_AMD = lazy(
@@ -169,9 +170,14 @@ def without_wheels(fixes: Sequence[Fix], case: Case, cause: Cause) -> tuple[Fix,
                 fix = _spelled(fix, platform)
         if older is not None:
             fix = _without_rocm_image(fix, older)
-        if all(one.title != fix.title or one.edits != fix.edits for one in out):
+        if not any(_alike(one, fix) for one in out):
             out.append(fix)
     return tuple(out)
+
+
+def _alike(one: Fix, fix: Fix) -> bool:
+    """Whether the second says nothing that the first does not: the same title, or the same commands, and the same edits."""
+    return one.edits == fix.edits and (one.title == fix.title or (bool(fix.run) and one.run == fix.run))
 
 
 def _older_amd(case: Case) -> str | None:
@@ -224,9 +230,14 @@ def _own(build: Build) -> Fix:
     )
 
 
+def _release_or_newer(case: Case) -> str:
+    """As a part of a title; of a build from source the release that it leads to."""
+    return f" of SGLang {leads_to(case.release)} or a newer release" if case.release is not None else ""
+
+
 def _image(platform: str, case: Case) -> Fix:
     make = _MAKES[platform]
-    release = f" of SGLang {case.release} or a newer release" if case.release is not None else ""
+    release = _release_or_newer(case)
     return _manual(
         f"Use SGLang's {make} image{release}, or build its kernel package from source for {make}"
         if platform in _IMAGES_OF
@@ -239,6 +250,7 @@ def _image(platform: str, case: Case) -> Fix:
 def _rocm_image(release: Release | None) -> tuple[str, ...]:
     """The command for the image of a release for AMD's GPUs, or of the newest where it has none that is known."""
     published = [r for r in known_releases() if r >= _ROCM_IMAGES_FROM and not r.is_prerelease]
+    release = leads_to(release) if release is not None else None
     wanted = release if release in published else published[-1]
     tag = f"v{wanted}-rocm{'720' if wanted >= _ROCM_72_FROM else '700'}-mi3"
     return (f"docker pull lmsysorg/sglang:{tag}5x   # MI300 and MI325: {tag}0x",)
@@ -247,7 +259,7 @@ def _rocm_image(release: Release | None) -> tuple[str, ...]:
 def own_packages(platform: str, case: Case, needed: str | None = None, why: str | None = None) -> Fix:
     """The image or sources for ``platform`` (one of ``_MAKES``): of the release in use, or of the release ``needed``."""
     make = _MAKES[platform]
-    release = f" of SGLang {case.release} or a newer release" if case.release is not None else ""
+    release = _release_or_newer(case)
     if needed is not None:
         return _manual(
             f"Upgrade SGLang to {needed} or later, "
