@@ -143,3 +143,30 @@ def test_an_image_for_other_amd_gpus_is_no_answer(
     assert "pip install sglang" not in all_commands(offered)
     upgrade = next(fix for fix in offered if fix["title"].startswith("Upgrade SGLang"))
     assert any("AMDGPU_TARGET" in note for note in upgrade["notes"]) is not image
+
+
+def test_examples_of_amd_targets_in_a_message_make_no_amd_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offered = fixes(
+        "$ python3 -m sglang.launch_server --model-path /m\n"
+        "RuntimeError: Could not detect ROCm GPU architecture automatically. Please set TVM_FFI_ROCM_ARCH_LIST"
+        " environment variable (e.g. 'gfx90a gfx942').\n",
+        tmp_path,
+        capsys,
+    )
+    assert offered[0]["edits"] == [{"op": "env", "name": "TVM_FFI_GPU_BACKEND", "value": "cuda"}]
+
+
+def test_of_two_names_of_a_variable_the_one_that_is_set_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offered = fixes(
+        'env: [{name: PYTORCH_CUDA_ALLOC_CONF, value: "expandable_segments:True"}]\n'
+        "args: python3 -m sglang.launch_server --model-path /m --tp 8\n"
+        "RuntimeError: Runtime check failed at custom_all_reduce.cuh:37: CUDA error: invalid argument\n",
+        tmp_path,
+        capsys,
+    )
+    assert [edit["name"] for edit in offered[0]["edits"]] == ["PYTORCH_CUDA_ALLOC_CONF"]
+    assert offered[1]["edits"][0]["name"] == "--disable-custom-all-reduce"

@@ -106,15 +106,16 @@ def prove(
 
 def _of_environment(case: Case, edits: tuple[Edit, ...]) -> Proof | None:
     """Variables to take out that the command does not set and the log shows: they come from where it is started."""
-    names = [e.name for e in edits if e.op is EditOp.UNSET]
-    shown = [case.facts.fact(f"env.{name}") for name in names]
+    facts = {e.name: case.facts.fact(f"env.{e.name}") for e in edits if e.op is EditOp.UNSET}
+    shown = {name: f for name, f in facts.items() if f is not None and f.value is not None}
     if (
-        not names
-        or len(names) != len(edits)
-        or any(f is None or f.value is None or f.source is not Source.LOG for f in shown)
+        not shown
+        or any(e.op is not EditOp.UNSET for e in edits)
+        or any(f.source is not Source.LOG for f in shown.values())
     ):
         return None
-    what = " ".join(names)
+    edits = tuple(e for e in edits if e.name in shown)  # the others are set nowhere
+    what = " ".join(shown)
     return Proof(
         None,
         edits,

@@ -19,7 +19,11 @@ _SIGNS = (
     ("xpu", lazy(r"\bXPU out of memory|\blevel_zero backend failed|UR_RESULT_ERROR_\w+")),
 )  # fmt: skip
 # SGLang's code for a platform also runs where an option asks for it, and then finds nothing to run on.
-_LACKS = (("No module named 'torch_npu'", "npu"), ("No module named 'aiter'", "rocm"))
+_LACKS = (
+    ("No module named 'torch_npu'", "npu"),
+    ("No module named 'aiter'", "rocm"),
+    ("Could not detect ROCm GPU architecture", "rocm"),  # names examples, of a GPU that was not found
+)
 # Devices of --device that are a platform of their own.
 OF_DEVICE = {"cpu": "cpu", "npu": "npu", "xpu": "xpu", "musa": "musa"}
 
