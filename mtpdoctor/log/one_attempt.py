@@ -47,7 +47,7 @@ def build_attempt(
     if up is not None:
         marks.append(StageMark(Stage.SERVING, up, up.rank))
         marks.sort(key=lambda m: m.line.key)
-    raw = [i.event for i in items if i.event is not None]
+    raw = _told_whole([i.event for i in items if i.event is not None])
     healthy = sorted([m.line for m in marks] + batches, key=lambda x: x.key)
     shutdown = _shutdown(raw, ready)
     events = tuple(_weigh(raw, marks, healthy, batches, shutdown, ready))
@@ -83,6 +83,27 @@ def build_attempt(
         command_text=text,
         served=batches[-1] if batches else None,
     )
+
+
+def _told_whole(raw: Sequence[RawEvent]) -> list[RawEvent]:
+    """Without the tracebacks that never came to their exception and whose last call another one holds that did: ranks that
+    write into each other without a mark of their own."""
+    whole = {
+        (frame.path, frame.lineno, frame.function)
+        for event in raw
+        for node in (event.traceback.chain if event.traceback is not None else ())
+        if node.exception is not None
+        for frame in node.frames
+    }
+
+    def is_part(event: RawEvent) -> bool:
+        node = event.traceback
+        if node is None or node.exception is not None or node.inner is not None or not node.frames:
+            return False
+        last = node.frames[-1]
+        return (last.path, last.lineno, last.function) in whole
+
+    return [event for event in raw if not is_part(event)]
 
 
 def _of_this_launch(lines: Sequence[Line], launch: Launched) -> Sequence[Line]:

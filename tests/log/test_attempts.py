@@ -351,3 +351,10 @@ def test_the_first_node_speaks_for_the_launch(tmp_path: Path) -> None:
         Path(paths[-1]).write_text(node(rank, last))
     assert outcome(read_logs(paths)) == "unfinished"
     assert outcome(read_logs(paths[1:])) == "ready"
+
+
+def test_of_ranks_that_write_into_each_other_without_marks_the_whole_traceback_counts() -> None:
+    log = Path(__file__).parents[1] / "data" / "interleaved" / "two_ranks_without_marks.log"
+    (attempt,) = read_logs([str(log)], ()).attempts
+    tracebacks = [event.traceback for event in attempt.events if event.traceback is not None]
+    assert [t.message for t in tracebacks] == ["No module named 'flash_mla'"]
